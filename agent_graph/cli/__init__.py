@@ -1,0 +1,1 @@
+"""The command line: groups of commands over the tools."""

@@ -1,0 +1,1 @@
+"""The functional core: pure, no I/O, clock, entropy, log or async."""

@@ -1,0 +1,42 @@
+"""What the checker says about a spec: data, all at once, each with a place and where possible a repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One finding. `pointer` is an RFC 6901 pointer into the spec as it was sent, `fix` an RFC 6902 patch."""
+
+    code: str
+    message: str
+    severity: Severity = "error"
+    pointer: str = ""
+    node_id: str = ""
+    edge: str = ""
+    related: tuple[str, ...] = ()
+    fix: tuple[JsonObject, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        body: dict[str, JsonValue] = {
+            "code": self.code, "severity": self.severity, "message": self.message, "pointer": self.pointer,
+            "related": list(self.related),
+        }  # fmt: skip
+        if self.node_id:
+            body["node_id"] = self.node_id
+        if self.edge:
+            body["edge"] = self.edge
+        if self.fix:
+            body["fix"] = list(self.fix)
+        return body
+
+
+def pointer(*segments: str | int) -> str:
+    """The RFC 6901 pointer of `segments`."""
+    return "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)

@@ -1,0 +1,42 @@
+"""Every bound of the contract in one frozen record, each with the hard ceiling no setting may pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def _limit(default: int, ceiling: int, meaning: str) -> Any:
+    return field(default=default, metadata={"ceiling": ceiling, "meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits in force; names are those of the settings ``AGENT_GRAPH_LIMITS__<NAME>``."""
+
+    spec_bytes: int = _limit(4 * MIB, 64 * MIB, "bytes of a graph spec as JSON")
+    nodes: int = _limit(10_000, 100_000, "nodes of a graph")
+    edges: int = _limit(50_000, 500_000, "edges of a graph")
+    input_bytes: int = _limit(4 * MIB, 64 * MIB, "bytes of a run's input as JSON")
+    json_depth: int = _limit(200, 500, "nesting of any JSON value")
+    prompt_bytes: int = _limit(1 * MIB, 16 * MIB, "bytes of a rendered prompt")
+    value_bytes: int = _limit(4 * MIB, 64 * MIB, "bytes of one value written to the state")
+    state_bytes: int = _limit(32 * MIB, 512 * MIB, "bytes of a run's whole state")
+    active_runs: int = _limit(64, 10_000, "runs driven at once; further ones wait")
+    queued_runs: int = _limit(2_000, 100_000, "runs accepted and waiting for a place")
+    page: int = _limit(200, 1_000, "rows of one page of a list")
+    wait_ms: int = _limit(45_000, 55_000, "milliseconds one call may wait")
+    result_bytes: int = _limit(30_000, 1_000_000, "bytes of a tool's answer")
+    regex_chars: int = _limit(1_000, 10_000, "characters of a pattern")
+    frame_depth: int = _limit(8, 64, "frames inside one another")
+
+
+DEFAULTS = Limits()
+
+
+def ceiling(name: str) -> int:
+    """The hard ceiling of the limit `name`; KeyError when there is none of that name."""
+    return {f.name: int(f.metadata["ceiling"]) for f in fields(Limits)}[name]

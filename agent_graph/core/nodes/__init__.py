@@ -1,0 +1,1 @@
+"""One module per node type; its name is the type's name in a spec."""

@@ -1,0 +1,1 @@
+"""Tables of operations, one function per entry."""

@@ -1,0 +1,1 @@
+"""The imperative shell: performs effects and commits facts."""

@@ -1,0 +1,346 @@
+"""Every deliberate error, its stable code and its family.
+
+::
+
+    AgentGraphError
+    ├── InvalidRequest   the caller can mend it            exit 1  http 400
+    ├── NotFound         there is no such thing            exit 1  http 404
+    ├── Conflict         it is not the moment for it       exit 1  http 409
+    ├── Refused          understood, and not allowed       exit 1  http 403
+    ├── Upstream         busy or out of reach, try again   exit 4  http 503
+    └── Corrupt          what is stored cannot be trusted  exit 5  http 500
+
+A wrong spec is data (`core.issues`), a failed node is an event (`NodeFailure` is how a pure step says so), a refusal
+is one of these exceptions. A bug is none of them: it is caught once, in ``tools.registry``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+
+class AgentGraphError(Exception):
+    """A refusal with a stable code, a sentence the caller can act on and JSON details."""
+
+    code: ClassVar[str] = "INTERNAL"
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "code" not in cls.__dict__:  # RunNotFound -> RUN_NOT_FOUND: the name is the code
+            cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class InvalidRequest(AgentGraphError):
+    """The request is wrong; the message says what to change."""
+
+    code = "INVALID_ARGUMENT"
+    http_status = 400
+
+
+class NotFound(AgentGraphError):
+    """Nothing is stored under that name."""
+
+    code = "NOT_FOUND"
+    http_status = 404
+
+
+class Conflict(AgentGraphError):
+    """The thing exists but is not in a state that allows this."""
+
+    code = "CONFLICT"
+    http_status = 409
+
+
+class Refused(AgentGraphError):
+    """Understood and not allowed."""
+
+    code = "REFUSED"
+    http_status = 403
+
+
+class Upstream(AgentGraphError):
+    """Busy, or something we depend on did not answer; trying again can help."""
+
+    code = "UPSTREAM"
+    retryable = True
+    exit_code = 4
+    http_status = 503
+
+
+class Corrupt(AgentGraphError):
+    """What is stored cannot be trusted, or this is a bug of ours."""
+
+    code = "INTERNAL"
+    exit_code = 5
+    http_status = 500
+
+
+class InvalidArgument(InvalidRequest):
+    """An argument has the wrong type or value."""
+
+
+class UnknownArgument(InvalidRequest):
+    """The tool has no argument of that name."""
+
+
+class InvalidAction(InvalidRequest):
+    """The action is not one of those the tool knows."""
+
+
+class InvalidResource(InvalidRequest):
+    """There is no status resource of that name."""
+
+
+class SpecInvalid(InvalidRequest):
+    """The graph has errors; `details.issues` lists them all."""
+
+
+class SpecVersionUnsupported(InvalidRequest):
+    """The spec version is not one this program reads."""
+
+
+class InputInvalid(InvalidRequest):
+    """The input does not fit the graph's input schema, or is not JSON."""
+
+
+class InputTooLarge(InvalidRequest):
+    """The input is larger than the limit."""
+
+
+class InputTooDeep(InvalidRequest):
+    """The input is nested deeper than the limit."""
+
+
+class ReservedKey(InvalidRequest):
+    """The input uses a key that belongs to the engine."""
+
+
+class SourceRequired(InvalidRequest):
+    """No graph was named."""
+
+
+class SourceAmbiguous(InvalidRequest):
+    """More than one graph was named."""
+
+
+class RenderSourceRequired(InvalidRequest):
+    """No graph was named to draw."""
+
+
+class RenderSourceAmbiguous(InvalidRequest):
+    """More than one graph was named to draw."""
+
+
+class StatePathInvalid(InvalidRequest):
+    """The path is not a JSON Pointer (RFC 6901)."""
+
+
+class SettingInvalid(InvalidRequest):
+    """A setting has a value the program cannot use."""
+
+    exit_code = 2
+
+
+class TemplateParamsInvalid(InvalidRequest):
+    """The template's parameters do not fit its schema."""
+
+
+class InvalidBudgets(InvalidRequest):
+    """The budgets are not positive integers under known names."""
+
+
+class GraphNotFound(NotFound):
+    """No graph has that id."""
+
+
+class GraphVersionNotFound(NotFound):
+    """The graph has no such version."""
+
+
+class RunNotFound(NotFound):
+    """No run has that id."""
+
+
+class ApprovalNotFound(NotFound):
+    """No approval has that id."""
+
+
+class TemplateNotFound(NotFound):
+    """No template has that id."""
+
+
+class StatePathNotFound(NotFound):
+    """The state holds nothing at that path."""
+
+
+class ToolNotFound(NotFound):
+    """There is no tool of that name."""
+
+
+class IdempotencyConflict(Conflict):
+    """The idempotency key was used with other arguments."""
+
+
+class GraphVersionConflict(Conflict):
+    """The name holds another version; say `overwrite` to replace it."""
+
+
+class GraphInUse(Conflict):
+    """Runs of the graph are still live."""
+
+
+class ApprovalAlreadyDecided(Conflict):
+    """Somebody decided first; `details.approval` holds the decision."""
+
+
+class ApprovalExpired(Conflict):
+    """The approval expired before it was decided."""
+
+
+class ApprovalStale(Conflict):
+    """What would happen has changed since it was shown."""
+
+
+class ApprovalWithdrawn(Conflict):
+    """The run ended before the approval was decided."""
+
+
+class RunTerminal(Conflict):
+    """The run has ended; what is consumed is consumed."""
+
+
+class DataDirLocked(Conflict):
+    """Another process owns the data folder."""
+
+    exit_code = 5
+
+
+class SequenceConflict(Conflict):
+    """Another writer has moved the run on."""
+
+
+class ApprovalDecisionNotAllowed(Refused):
+    """The gate does not allow that decision."""
+
+
+class ApprovalChannelNotAllowed(Refused):
+    """The gate does not take decisions that come this way."""
+
+
+class AuthenticatedOperatorRequired(Refused):
+    """Only the operator may do this."""
+
+
+class NodeTypeUnavailable(Refused):
+    """The node type or field is known but nothing acts on it yet."""
+
+
+class RunCapacity(Upstream):
+    """Too many runs are live and queued."""
+
+    exit_code = 1
+
+
+class StoreBusy(Upstream):
+    """The store is busy."""
+
+    exit_code = 5
+
+
+class StoreFull(Upstream):
+    """The disk is full."""
+
+    exit_code = 5
+
+
+class ModelUnreachable(Upstream):
+    """The model host does not answer."""
+
+
+class ModelTimeout(Upstream):
+    """The model took longer than allowed."""
+
+
+class ModelOverloaded(Upstream):
+    """The model host turns calls away."""
+
+
+class ModelServerError(Upstream):
+    """The model host failed."""
+
+
+class ModelBadReply(Upstream):
+    """The model's reply cannot be used."""
+
+    retryable = True
+
+
+class ModelNotFound(Upstream):
+    """The model host does not have that model."""
+
+    retryable = False
+
+
+class ModelRefused(Upstream):
+    """The model host refused the request."""
+
+    retryable = False
+
+
+class ModelNotConfigured(Upstream):
+    """No model is named and none can be found."""
+
+    retryable = False
+
+
+class CapabilityMissing(Upstream):
+    """An optional part of the program is not installed."""
+
+    retryable = False
+    exit_code = 2
+
+
+class StoreCorrupt(Corrupt):
+    """The database is damaged."""
+
+
+class StoreNewer(Corrupt):
+    """The database was written by a newer program."""
+
+
+class StoreForeign(Corrupt):
+    """The folder belongs to another program."""
+
+
+class StoreUnusable(Corrupt):
+    """The data folder cannot be used."""
+
+
+class InternalError(Corrupt):
+    """A bug of ours; the log has the rest under the incident id."""
+
+    code = "INTERNAL"
+
+
+class NodeFailure(Exception):
+    """A node's step cannot go on; becomes a ``node_failed`` event, never a stack trace.
+
+    `code` is a run error of the contract, `failure_class` one of the classes that decide on retry: timeout,
+    unreachable, overloaded, server_error, bad_reply, not_found, refused, invalid, cancelled, bug.
+    """
+
+    def __init__(self, code: str, message: str, *, failure_class: str = "invalid", **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.failure_class = failure_class
+        self.details = details

@@ -1,0 +1,1 @@
+"""Model hosts behind one protocol."""

@@ -1,0 +1,1 @@
+"""The MCP door over the tool registry."""

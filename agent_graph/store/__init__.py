@@ -1,0 +1,1 @@
+"""What is kept, and how; SQL lives here and nowhere else."""

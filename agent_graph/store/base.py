@@ -1,0 +1,225 @@
+"""The store as protocols and rows: what the engine and the tools may ask of it; no SQL and no policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from agent_graph.core.events import Event
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+
+RunStatus: TypeAlias = Literal["accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled"]
+TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
+ApprovalStatus: TypeAlias = Literal["pending", "approved", "rejected", "changes_requested", "expired", "withdrawn"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRow:
+    """One immutable version of a graph. `spec` is the minimal form, `compiled` what `core.compile` wants kept with it."""
+
+    graph_id: str
+    graph_version: str
+    description: str
+    node_count: int
+    edge_count: int
+    updated_at_ms: int
+    spec: JsonObject = field(default_factory=dict)
+    compiled: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What lists and `graph_run_get` read without folding the log. `seq` = number of events stored."""
+
+    run_id: str
+    graph_id: str
+    graph_version: str
+    thread_id: str
+    status: RunStatus
+    seq: int
+    created_at_ms: int
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    error: JsonObject | None = None
+    final_state: tuple[JsonValue, ...] = ()
+    """One element once the run has a result, else empty (null is a result)."""
+    usage: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """One approval as the contract shows it; `votes` as in `events.ApprovalVoted.vote` plus at_ms."""
+
+    approval_id: str
+    run_id: str
+    graph_id: str
+    graph_version: str
+    node_id: str
+    node_path: str
+    round: int
+    audience: tuple[str, ...]
+    prompt: str
+    subject: JsonValue
+    subject_digest: str
+    allowed_decisions: tuple[str, ...]
+    quorum: int
+    channels: tuple[str, ...]
+    status: ApprovalStatus
+    created_at_ms: int
+    expires_at_ms: int
+    votes: tuple[JsonObject, ...] = ()
+    decision: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An idempotency record: the first answer under `key`, kept as long as the run or graph it made."""
+
+    key: str
+    request_digest: str
+    answer: JsonObject
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """All that one step of a run changes; one transaction, all or nothing.
+
+    `expected_seq` is the number of events the writer believes are stored; another number raises `SequenceConflict`
+    and changes nothing. `create` makes the run (expected_seq 0). `snapshot` is opaque bytes of the fold after the
+    last of `events`.
+    """
+
+    run: RunRow
+    expected_seq: int
+    events: Sequence[Event]
+    create: bool = False
+    snapshot: bytes | None = None
+    approvals: Sequence[ApprovalRow] = ()
+    answered: Answered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as read back: `body` is its JSON object with seq, at_ms, type and prev."""
+
+    seq: int
+    at_ms: int
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`cursor` is opaque and None on the last page."""
+
+    rows: tuple[JsonValue, ...]
+    cursor: str | None
+
+
+class GraphStore(Protocol):
+    async def put(
+        self, row: GraphRow, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None
+    ) -> bool:
+        """Make `row` the current version of its id; False when it already was.
+
+        Raises `GraphVersionConflict` when the id holds another version and neither `overwrite` nor a matching
+        `expected_version` is given. Old versions stay readable. Un-hides a deleted graph.
+        """
+        ...
+
+    async def get(self, graph_id: str, graph_version: str | None = None) -> GraphRow:
+        """The current or the named version, whole. Raises `GraphNotFound` (also for a deleted one, unless the version
+        is named) or `GraphVersionNotFound`."""
+        ...
+
+    async def versions(self, graph_id: str) -> tuple[GraphRow, ...]:
+        """All versions, newest first, without spec and compiled."""
+        ...
+
+    async def list(
+        self, *, query: str = "", limit: int = 50, cursor: str | None = None
+    ) -> tuple[tuple[GraphRow, ...], str | None]:
+        """Current versions by id, without spec and compiled; `query` is a substring of id or description."""
+        ...
+
+    async def delete(self, graph_id: str, answered: Answered | None = None) -> None:
+        """Hide the graph. Raises `GraphNotFound`, or `GraphInUse` while runs of it have not ended."""
+        ...
+
+
+class RunStore(Protocol):
+    async def commit(self, commit: Commit) -> None:
+        """Write it all in one transaction, durable when this returns. Concurrent commits share a transaction
+        (group commit), none waits longer than one fsync for it. Raises `SequenceConflict`, `StoreFull`, `StoreBusy`."""
+        ...
+
+    async def get(self, run_id: str) -> RunRow:
+        """Raises `RunNotFound`."""
+        ...
+
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
+        """The latest snapshot, if any, and the events after it. Raises `RunNotFound`, `StoreCorrupt`."""
+        ...
+
+    async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
+        """Events in order from `first_seq`. Raises `RunNotFound`."""
+        ...
+
+    async def verify_chain(self, run_id: str) -> int | None:
+        """The seq of the first event whose `prev` is not the hash of the one before, or None when all hold."""
+        ...
+
+    async def list(
+        self,
+        *,
+        statuses: Sequence[str] = (),
+        graph_id: str = "",
+        thread_id: str = "",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[tuple[RunRow, ...], str | None]:
+        """Newest first."""
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """How many runs have each status."""
+        ...
+
+
+class ApprovalStore(Protocol):
+    async def get(self, approval_id: str) -> ApprovalRow:
+        """Raises `ApprovalNotFound`."""
+        ...
+
+    async def list(
+        self,
+        *,
+        run_id: str = "",
+        statuses: Sequence[str] = (),
+        audience: str = "",
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[tuple[ApprovalRow, ...], str | None]:
+        """Oldest first."""
+        ...
+
+    async def next_expiry(self) -> tuple[int, str] | None:
+        """(expires_at_ms, run_id) of the pending approval that expires first."""
+        ...
+
+
+class RequestStore(Protocol):
+    async def get(self, key: str) -> Answered | None: ...
+
+
+class Store(Protocol):
+    """One data folder. `storage` is "durable" or "volatile" (``:memory:``)."""
+
+    storage: Literal["durable", "volatile"]
+    graphs: GraphStore
+    runs: RunStore
+    approvals: ApprovalStore
+    requests: RequestStore
+
+    async def aclose(self) -> None: ...
