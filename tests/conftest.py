@@ -1,0 +1,52 @@
+"""What holds for every test: no setting or folder of the user's reaches it, and no suite is skipped unseen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+REQUIRE = os.environ.get("AGENT_GRAPH_REQUIRE", "")
+"""``all`` turns every skip into a failure: where everything is installed, nothing may be left out."""
+
+OURS = ("AGENT_GRAPH_", "OLLAMA_", "OPENAI_")
+KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN", "AGENT_GRAPH_WEIGHTS")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_users_reaches_a_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(OURS) and name not in KEPT:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AGENT_GRAPH_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data-of-nobody"))
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if REQUIRE == "all" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"AGENT_GRAPH_REQUIRE=all, and this was left out: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).parent.parent
