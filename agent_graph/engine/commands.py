@@ -1,26 +1,19 @@
-"""What may be asked of a run from outside: each command becomes facts, or is refused and changes nothing."""
+"""What may be asked of a run from outside: each command becomes facts, or is refused and changes nothing.
+
+A command is handled by the run's runner between two commits, so that nothing races with it. `answered` is stored in the
+same transaction as the facts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from agent_graph.core import approval
 from agent_graph.core import events as e
 from agent_graph.core.run import Run
 from agent_graph.errors import RunTerminal
 from agent_graph.store.base import Answered
-
-
-class Command(Protocol):
-    """Handled by the run's runner between two commits, so that nothing races with it."""
-
-    answered: Answered | None
-    """Stored in the same transaction as the facts."""
-
-    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
-        """The facts to record; none is fine. Raises a refusal."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +79,6 @@ class Interrupt:
         if run.lifecycle != "running" or run.status == "waiting":
             return ()  # one that was only accepted has nothing to interrupt, one that waits has nothing in flight
         return (e.RunInterrupted(self.reason),)
+
+
+Command: TypeAlias = Cancel | Decide | Expire | Resume | Interrupt

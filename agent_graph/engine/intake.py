@@ -16,7 +16,7 @@ def check_input(graph: Graph, value: JsonValue, *, limits: Limits) -> None:
         for key in value:
             if key.startswith("__") or key in BOOKS:
                 raise ReservedKey(f"the input key {key!r} belongs to the engine; use another name", key=key)
-    if graph.input_schema is not None:
+    if isinstance(graph.input_schema, dict):
         from agent_graph.core.schema import violations  # jsonschema is slow to import: only where a schema is
 
         found = violations(value, graph.input_schema)
