@@ -50,11 +50,12 @@ class OllamaHost:
         return self.scheme == "https" or self.named
 
 
-def parse_host(value: str | None) -> OllamaHost:
+def parse_host(value: str | None, *, named: bool = True) -> OllamaHost:
     """The server that `value` (``[scheme://]host[:port][/path]``) names.
 
     Blanks and quotes around it are dropped, "" is the default, no scheme means http on 11434, ``http://`` 80,
     ``https://`` 443, a port out of range is the default with a warning, an address that means "any" is this machine.
+    `named` is False where `value` is a default and not something the user said.
 
     Raises `SettingInvalid` for another scheme, for credentials in the address and for what is no address at all.
     """
@@ -66,7 +67,7 @@ def parse_host(value: str | None) -> OllamaHost:
         scheme, rest = "http", text
         default = DEFAULT_PORT
         if text.rstrip("/") == "ollama.com":
-            return OllamaHost("https", "ollama.com", 443)
+            return OllamaHost("https", "ollama.com", 443, named=named)
     else:
         scheme = scheme.lower()
         if scheme not in SCHEME_PORTS:
@@ -84,7 +85,7 @@ def parse_host(value: str | None) -> OllamaHost:
     host, port = _split(text, address)
     number, warnings = _port(port, default)
     path = path.strip("/")
-    return OllamaHost(scheme, ANY_ADDRESS.get(host, host), number, f"/{path}" if path else "", warnings=warnings)
+    return OllamaHost(scheme, ANY_ADDRESS.get(host, host), number, f"/{path}" if path else "", named, warnings)
 
 
 def _split(text: str, address: str) -> tuple[str, str | None]:

@@ -94,3 +94,7 @@ def test_other_addresses_are_not_the_machines_own(written: str) -> None:
 @pytest.mark.parametrize(("written", "takes"), [("", False), ("host", True), ("https://host", True)])
 def test_a_key_goes_to_a_host_that_was_named(written: str, takes: bool) -> None:
     assert parse_host(written).takes_key is takes
+
+
+def test_a_default_is_not_taken_for_something_the_user_said() -> None:
+    assert not parse_host("http://127.0.0.1:11434", named=False).takes_key
