@@ -250,8 +250,9 @@ def _layout(cls: FactType) -> tuple[tuple[str, Any, bool], ...]:
     rows = []
     for f in fields(cls):
         default: Any = f.default
-        if default is _NO_DEFAULT and f.default_factory is not _NO_DEFAULT:
-            default = f.default_factory()
+        factory: Any = f.default_factory
+        if default is _NO_DEFAULT and factory is not _NO_DEFAULT:
+            default = factory()
         rows.append((f.name, default, isinstance(default, tuple) or "tuple" in str(f.type)))
     return tuple(rows)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -40,3 +42,23 @@ class Issue:
 def pointer(*segments: str | int) -> str:
     """The RFC 6901 pointer of `segments`."""
     return "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """A "did you mean" to put behind a sentence, or "" when nothing known is close to `name`."""
+    near = get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def unknown_fields(body: JsonObject, known: Collection[str], at: str, *, node_id: str = "") -> list[Issue]:
+    """UNKNOWN_FIELD for every key of `body` that is not `known`; `at` is the pointer of `body`."""
+    return [
+        Issue(
+            "UNKNOWN_FIELD",
+            f'there is no field "{name}" here{suggest(name, known)}',
+            pointer=at + pointer(name),
+            node_id=node_id,
+        )
+        for name in body
+        if name not in known
+    ]

@@ -16,7 +16,7 @@ ApprovalStatus: TypeAlias = Literal["pending", "approved", "rejected", "changes_
 
 @dataclass(frozen=True, slots=True)
 class GraphRow:
-    """One immutable version of a graph. `spec` is the minimal form, `compiled` what `core.compile` wants kept with it."""
+    """One immutable version of a graph. `spec` is the minimal form, `compiled` what `core.compile` wants kept."""
 
     graph_id: str
     graph_version: str

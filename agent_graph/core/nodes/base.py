@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
+
+from annotated_types import Ge, Le
 
 from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Path
 from agent_graph.core.graph import Node
@@ -62,6 +64,44 @@ class Read:
     path: str
     pointer: str
     optional: bool = False
+
+
+Milliseconds = Annotated[int, Ge(1), Le(366 * 86_400_000)]
+"""A span of time; a year at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """The fields every node type's ``config`` has. Field names and defaults are those of the spec.
+
+    Validated by ``TypeAdapter(Config).validate_json(..., strict=True)``: "3" and true are no integers.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    output_key: str = ""
+    """State path of what the node makes; "" = the current value, or nothing where a type makes nothing."""
+    input_key: str = ""
+    """State path of ``{input}``; "" = the current value."""
+    timeout_ms: Milliseconds | None = 120_000
+    """Bounds one attempt; a pure step always keeps it."""
+    retry: dict[str, Any] | None = None
+    on_error: str | dict[str, Any] = "fail"
+    requirements: list[str] = field(default_factory=list)
+    """Labels such as "REQ-7"; no part of behaviour."""
+    executor: Literal["server", "caller"] = "server"
+    merge: Literal["round", "each"] = "round"
+    mutex: str = ""
+
+
+UNAVAILABLE_EVERYWHERE: Final = {
+    "retry": "nothing retries a node yet; leave `retry` out",
+    "on_error": 'a node\'s failure fails the run; only "fail" is available yet',
+    "executor": 'nodes are performed by the server; "caller" is not available yet',
+    "merge": 'a node fires once per round; "each" is not available yet',
+    "mutex": "nothing holds a mutex yet; leave `mutex` out",
+}
+"""The common fields nothing acts on yet."""
 
 
 class NodeType(Protocol):

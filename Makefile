@@ -1,0 +1,51 @@
+# The project's verbs. `make check` is what a change must pass; `make test` the rest.
+PYTHON ?= python3
+VENV ?= .venv
+BIN ?= $(VENV)/bin
+
+.PHONY: help setup check format lint types imports test docs golden bench coverage clean
+
+help:  ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/'
+
+setup:  ## a virtual environment with everything the tests need, and the embedded model's weights
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/agent-graph local setup
+
+check: lint types imports  ## lint, types and who imports whom
+
+format:  ## rewrite the code in the house's form
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+lint:  ## ruff, rules and form
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:  ## mypy, strict
+	$(BIN)/mypy
+
+imports:  ## layers, cycles, purity, homes
+	$(BIN)/lint-imports
+
+test:  ## all tests; AGENT_GRAPH_TEST_SIZE=full for the long ones
+	$(BIN)/python -m pytest -q
+
+docs:  ## docs and examples run, and agree with the code
+	$(BIN)/python -m pytest -q tests/docs
+
+golden:  ## rewrite the wire's reference files after a wanted change; read the diff
+	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden tests/docs/test_reference.py
+
+bench:  ## the benchmarks, as numbers
+	$(BIN)/python -m pytest -q tests/benchmarks
+
+coverage:  ## all tests with branch coverage: 100 % in core, 90 % elsewhere
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -q --cov --cov-report=
+	$(BIN)/coverage report --include='agent_graph/core/*' --fail-under=100
+	$(BIN)/coverage report --omit='agent_graph/core/*' --fail-under=90
+
+clean:  ## remove what the tools left
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist .coverage .coverage.*

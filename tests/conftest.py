@@ -1,0 +1,60 @@
+"""What holds for every test: no setting or folder of the user's reaches it, and no suite is skipped unseen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_graph.settings import default_data_dir
+
+REQUIRE = os.environ.get("AGENT_GRAPH_REQUIRE", "")
+"""``all`` turns every skip into a failure: where everything is installed, nothing may be left out."""
+
+OURS = ("AGENT_GRAPH_", "OLLAMA_", "OPENAI_")
+KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN")
+USERS_DATA_DIR = Path(os.environ.get("AGENT_GRAPH_DATA_DIR") or default_data_dir())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_users_reaches_a_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith(OURS) and name not in KEPT]:
+            environment.delenv(name)
+        environment.setenv("AGENT_GRAPH_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data-folder-of-nobody"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def users_models_dir() -> Path:
+    """Where ``agent-graph local setup`` put the weights on this machine; to be read, never written."""
+    return USERS_DATA_DIR / "models"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).parent.parent
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if REQUIRE == "all" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"AGENT_GRAPH_REQUIRE=all, and this was left out: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
