@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core.events import Event, from_json, to_json
-from agent_graph.core.jsonvalue import JsonObject, canonical, parse_json
-from agent_graph.errors import InvalidRequest, StoreCorrupt
+from agent_graph.core.jsonvalue import JsonObject, canonical
+from agent_graph.errors import StoreCorrupt
+from agent_graph.store.base import StoredEvent
+from agent_graph.store.columns import json_object
 
 NO_EVENT: Final = "0" * 64
 """The head of an empty log, hence ``prev`` of the first event."""
 
 Stored: TypeAlias = tuple[int, bytes]
 """seq and bytes of one event as it lies in the database."""
-
-_BODY_BYTES: Final = 2**31 - 1  # SQLite's own limit on a value
-_BODY_DEPTH: Final = 900  # above the ceiling on JSON depth, below what the parser's recursion can take
 
 
 def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[bytes], str]:
@@ -34,9 +34,8 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[bytes]
     for event in events:
         if event.seq != seq:
             raise ValueError(f"event {event.seq} stands where event {seq} belongs")
-        body: JsonObject = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in to_json(event.fact).items()
-        }
+        fields: dict[str, Any] = to_json(event.fact)
+        body: JsonObject = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
         body.update(seq=seq, at_ms=event.at_ms, prev=head)
         data = canonical(body)
         head = _hash(data)
@@ -45,26 +44,25 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[bytes]
     return stored, head
 
 
-def body_of(run_id: str, stored: Stored) -> JsonObject:
-    """The JSON object of a stored event; raises `StoreCorrupt`."""
+def read(run_id: str, stored: Stored) -> StoredEvent:
+    """The event as it lies there, before anything is known about its fact; raises `StoreCorrupt`."""
     seq, data = stored
     try:
-        body = parse_json(data, max_bytes=_BODY_BYTES, max_depth=_BODY_DEPTH)
-    except InvalidRequest as error:
-        raise damaged(run_id, seq, f"it is not JSON: {error.message}") from error
-    if not isinstance(body, dict) or body.get("seq") != seq or not isinstance(body.get("at_ms"), int):
-        raise damaged(run_id, seq, "it is another event")
-    return body
+        body = json_object(data)
+    except StoreCorrupt as error:
+        raise damaged(run_id, seq, "it cannot be read") from error
+    at_ms = body.get("at_ms")
+    if body.get("seq") != seq or not isinstance(at_ms, int):
+        raise damaged(run_id, seq, "another event stands in its place")
+    return StoredEvent(seq, at_ms, body)
 
 
-def event_of(run_id: str, body: JsonObject) -> Event:
-    """The event of a body `body_of` gave; raises `StoreCorrupt` for a type or fields this program does not know."""
-    seq, at_ms = body["seq"], body["at_ms"]
-    assert isinstance(seq, int) and isinstance(at_ms, int)  # noqa: S101, PT018 - body_of looked
+def event_of(run_id: str, event: StoredEvent) -> Event:
+    """The event with its fact; raises `StoreCorrupt` for a type or fields this program does not know."""
     try:
-        return Event(seq, at_ms, from_json(body))
+        return Event(event.seq, event.at_ms, from_json(event.body))
     except (KeyError, TypeError) as error:
-        raise damaged(run_id, seq, f"its type or a field is unknown: {error}") from error
+        raise damaged(run_id, event.seq, f"its type or a field is unknown ({error})") from error
 
 
 def first_damaged(events: Iterable[Stored], *, count: int, head: str) -> int | None:
@@ -87,16 +85,16 @@ def first_damaged(events: Iterable[Stored], *, count: int, head: str) -> int | N
     return len(links) if len(links) < count else None
 
 
-def check_tail(run_id: str, bodies: Sequence[tuple[JsonObject, bytes]], *, head: str) -> None:
-    """Raises `StoreCorrupt` unless the events hold together and end in `head`; what was before them is taken as is."""
-    for (_, data), (body, _) in zip(bodies, bodies[1:], strict=False):
-        if _hash(data) != body.get("prev"):
-            raise damaged(run_id, body["seq"], "it does not follow the one before it")
-    if bodies and _hash(bodies[-1][1]) != head:
-        raise damaged(run_id, bodies[-1][0]["seq"], "it is not the event the run ends with")
+def check_tail(run_id: str, events: Sequence[tuple[StoredEvent, bytes]], *, head: str) -> None:
+    """Raises `StoreCorrupt` unless the events hold together and end in `head`; what was before is not looked at."""
+    for (_, data), (event, _) in pairwise(events):
+        if _hash(data) != event.body.get("prev"):
+            raise damaged(run_id, event.seq, "it does not follow the one before it")
+    if events and _hash(events[-1][1]) != head:
+        raise damaged(run_id, events[-1][0].seq, "it is not the one the run ends with")
 
 
-def damaged(run_id: str, seq: object, why: str) -> StoreCorrupt:
+def damaged(run_id: str, seq: int, why: str) -> StoreCorrupt:
     """The error for event `seq` of a run."""
     return StoreCorrupt(
         f"Event {seq} of run {run_id} is damaged: {why}. The run was left as it is; restore a copy of the database, "
@@ -114,7 +112,7 @@ def _hash(data: bytes) -> str:
 def _link(seq: int, stored: Stored) -> tuple[str, str | None]:
     """An event's hash and its ``prev``; None when it cannot be read or is not the event that belongs here."""
     try:
-        prev = body_of("", stored).get("prev") if stored[0] == seq else None
+        prev = read("", stored).body.get("prev") if stored[0] == seq else None
     except StoreCorrupt:
         prev = None
     return _hash(stored[1]), prev if isinstance(prev, str) else None

@@ -47,7 +47,7 @@ def _decode(family: str, cursor: str) -> JsonValue:
         value = parse_json(data, max_bytes=_CURSOR_BYTES, max_depth=1)
     except (UnicodeEncodeError, binascii.Error, InvalidRequest):
         raise _malformed(cursor) from None
-    if isinstance(value, list) and len(value) == 2 and value[0] == family:  # noqa: PLR2004 - family and key
+    if isinstance(value, list) and len(value) == 2 and value[0] == family:
         return value[1]
     raise _malformed(cursor)
 

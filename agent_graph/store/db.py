@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import aiosqlite
 
@@ -44,14 +44,16 @@ async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connecti
     ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
     Raises sqlite3.Error.
     """
-    if path is None:
-        name = ":memory:"
-    else:
-        name = path.absolute().as_uri() + ("?mode=ro&immutable=1" if mode == "immutable" else f"?mode={mode}")
-    connection = aiosqlite.connect(name, uri=True, isolation_level=None)
+    connection = aiosqlite.connect(_uri(path, mode), uri=True, isolation_level=None)
     _thread_of(connection).daemon = True  # a program that ends without closing must not be kept alive by its store
     await connection
     return connection
+
+
+def _uri(path: Path | None, mode: Mode) -> str:
+    if path is None:
+        return ":memory:"
+    return path.absolute().as_uri() + ("?mode=ro&immutable=1" if mode == "immutable" else f"?mode={mode}")
 
 
 async def disconnect(connection: aiosqlite.Connection) -> None:
@@ -61,8 +63,7 @@ async def disconnect(connection: aiosqlite.Connection) -> None:
 
 
 def _thread_of(connection: aiosqlite.Connection) -> threading.Thread:
-    thread: threading.Thread = getattr(connection, "_thread", connection)  # before 0.22 the connection is the thread
-    return thread
+    return cast("threading.Thread", getattr(connection, "_thread", connection))  # up to 0.21 they are one
 
 
 async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
@@ -71,8 +72,8 @@ async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
     aiosqlite's public calls are one hop for each statement: slow, and another caller's statement could land between
     two of ours. ``_execute`` is what all of them go through; this is the only place that calls it.
     """
-    result: T = await connection._execute(job, connection._conn)
-    return result
+    execute: Callable[[Job[T], sqlite3.Connection], Awaitable[T]] = connection._execute
+    return await execute(job, connection._conn)
 
 
 class Database:

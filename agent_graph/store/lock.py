@@ -33,7 +33,7 @@ class FolderLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Give the folder up; a second call does nothing. The file stays: removing it would race with the next owner."""
+        """Give the folder up; a second call does nothing. The file stays: removing it would race the next owner."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.ftruncate(descriptor, 0)
