@@ -31,7 +31,8 @@ def _errors_lines() -> Iterator[str]:
     yield ""
     yield GENERATED
     yield ""
-    yield 'A refusal is `{"ok": false, "error_code", "error", "details"?, "retryable"}`. Codes are stable, sentences not.'
+    yield 'A refusal is `{"ok": false, "error_code", "error", "details"?, "retryable"}`.'
+    yield "A code is stable; its sentence is for people and may change."
     yield "Nothing is created or changed by a call that is refused. What is wrong with a spec comes as a list in"
     yield "`details.issues`; what goes wrong in a node is an event of its run and, unless handled, the run's `error`."
     for family in FAMILIES:
