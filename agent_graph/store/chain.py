@@ -25,8 +25,8 @@ Stored: TypeAlias = tuple[int, bytes]
 """seq and bytes of one event as it lies in the database."""
 
 
-def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[bytes], str]:
-    """The stored bytes of `events`, which follow event `seq` - 1 with hash `head`, and the new head.
+def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[str], str]:
+    """The stored texts of `events`, which follow event `seq` - 1 with hash `head`, and the new head.
 
     Raises ValueError when they are not numbered from `seq`.
     """
@@ -39,7 +39,7 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[bytes]
         body.update(seq=seq, at_ms=event.at_ms, prev=head)
         data = canonical(body)
         head = _hash(data)
-        stored.append(data)
+        stored.append(data.decode())
         seq += 1
     return stored, head
 

@@ -7,20 +7,39 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from agent_graph.core.events import Event
 from agent_graph.errors import RunNotFound, SequenceConflict
 from agent_graph.store import approvals, chain
-from agent_graph.store.base import Commit, RunRow, StoredEvent
+from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
 from agent_graph.store.columns import json_object, json_text, json_value, where
 from agent_graph.store.cursor import check_limit, encode_cursor, number_of
 from agent_graph.store.db import Database
 from agent_graph.store.graphs import READ_VERSION, version_not_found
 from agent_graph.store.requests import check_new, reserve
 
-Place: TypeAlias = tuple[int, int, str, str]
-"""run_no, seq, head and status of a run."""
+
+class Place(NamedTuple):
+    """Where a run stands: its number in the database, how many events it has, the last one's hash, its status."""
+
+    run_no: int
+    seq: int
+    head: str
+    status: str
+
+
+class Extension(NamedTuple):
+    """What a commit adds to a run that stands at `after`: encoded events and the columns that change."""
+
+    after: Place
+    bodies: list[str]
+    columns: tuple[Any, ...]
+    head: str
+
+
+NOWHERE: Final = Place(0, 0, chain.NO_EVENT, "")
+_PLACES_KEPT: Final = 10_000
 
 # where a run stands
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
@@ -29,15 +48,15 @@ CREATE: Final = """
 INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, status,
                   run_id, graph_id, graph_version, thread_id, created_at_ms)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-# moves a run on whose status stays: no index is touched
+# moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?
-WHERE run_no = ?"""
-# moves a run on and gives it another status
+WHERE run_no = ? AND head = ?"""
+# the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
                 status = ?
-WHERE run_no = ?"""
+WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
 # the events of a run between two numbers, in order, as bytes: a damaged text could not be decoded
@@ -65,15 +84,29 @@ _ALL: Final = -1
 
 
 class SqliteRuns:
-    """`base.RunStore` over a `Database`."""
+    """`base.RunStore` over a `Database`.
 
-    __slots__ = ("_database",)
+    It remembers where the runs it writes stand, so that events are encoded before the writer's turn comes, while it
+    waits for the disk. The database has the last word: a place that has changed is read and the events encoded anew.
+    """
+
+    __slots__ = ("_database", "_places")
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._places: dict[str, Place] = {}
 
     async def commit(self, commit: Commit) -> None:
-        await self._database.write(partial(_commit, commit))
+        run_id = commit.run.run_id
+        place = NOWHERE if commit.create else self._places.pop(run_id, None)
+        extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
+        self._remember(run_id, await self._database.write(partial(_commit, commit, extension)))
+
+    def _remember(self, run_id: str, place: Place) -> None:
+        if place.status not in TERMINAL:
+            self._places[run_id] = place
+            if len(self._places) > _PLACES_KEPT:
+                del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
     async def get(self, run_id: str) -> RunRow:
         rows = await self._database.read(partial(_select, [IS], {"run_id": run_id, "fetched": 1}))
@@ -113,57 +146,71 @@ class SqliteRuns:
         return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
 
 
-def _commit(commit: Commit, connection: sqlite3.Connection) -> None:
+def _extend(commit: Commit, place: Place) -> Extension:
+    run, seq = commit.run, place.seq + len(commit.events)
+    bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
+    error = None if run.error is None else json_text(run.error)
+    final_state = json_text(run.final_state[0]) if run.final_state else None
+    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, json_text(run.usage), final_state)
+    return Extension(place, bodies, columns, head)
+
+
+def _commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> Place:
     """All of one commit; whoever calls gives the transaction and undoes it when this raises."""
     check_new(commit.answered, connection)
-    run_no, seq, head, status = _place(commit, connection)
-    bodies, head = chain.encode(commit.events, seq=seq, head=head)
-    moved = _moved(commit.run, seq + len(bodies), head)
-    if commit.create:
-        run_no = _create(commit.run, moved, connection)
-    elif status == commit.run.status:
-        connection.execute(ADVANCE, (*moved, run_no))
+    if commit.create or extension is None or not _advance(commit.run, extension, connection):
+        place = _place(commit, connection)
+        if extension is None or extension.after != place:
+            extension = _extend(commit, place)
+        if commit.create:
+            place = place._replace(run_no=_create(commit.run, extension.columns, connection))
+        else:
+            _advance(commit.run, extension, connection)
     else:
-        connection.execute(ADVANCE_TO, (*moved, commit.run.status, run_no))
-    first = _event_no(run_no, seq)
-    connection.executemany(APPEND, [(first + offset, body.decode()) for offset, body in enumerate(bodies)])
+        place = extension.after
+    first = _event_no(place.run_no, place.seq)
+    connection.executemany(APPEND, [(first + offset, body) for offset, body in enumerate(extension.bodies)])
+    seq = place.seq + len(extension.bodies)
     for approval in commit.approvals:
-        approvals.keep(approval, run_no, connection)
+        approvals.keep(approval, place.run_no, connection)
     if commit.snapshot is not None:
-        connection.execute(SNAPSHOT, (run_no, seq + len(bodies), _digest(commit.snapshot), commit.snapshot))
+        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(commit.snapshot), commit.snapshot))
     reserve(commit.answered, connection)
+    return Place(place.run_no, seq, extension.head, commit.run.status)
 
 
 def _place(commit: Commit, connection: sqlite3.Connection) -> Place:
     run_id = commit.run.run_id
-    found: Place | None = connection.execute(PLACE, (run_id,)).fetchone()
-    if found is None:
-        if not commit.create:
-            raise _not_found(run_id)
-        found = (0, 0, chain.NO_EVENT, "")
-    elif commit.create:
-        raise SequenceConflict(f"Run {run_id} exists already.", run_id=run_id, seq=found[1])
-    if found[1] != commit.expected_seq:
+    found = connection.execute(PLACE, (run_id,)).fetchone()
+    if found is None and not commit.create:
+        raise _not_found(run_id)
+    place = NOWHERE if found is None else Place(*found)
+    if commit.create and found is not None:
+        raise SequenceConflict(f"Run {run_id} exists already.", run_id=run_id, seq=place.seq)
+    if place.seq != commit.expected_seq:
         raise SequenceConflict(
-            f"Run {run_id} has {found[1]} events, not {commit.expected_seq}: another writer has moved it on.",
+            f"Run {run_id} has {place.seq} events, not {commit.expected_seq}: another writer has moved it on.",
             run_id=run_id,
-            seq=found[1],
+            seq=place.seq,
         )
-    return found
+    return place
 
 
-def _create(run: RunRow, moved: tuple[Any, ...], connection: sqlite3.Connection) -> int:
+def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) -> bool:
+    """Whether the run stood where the extension begins, and was moved on."""
+    run_no, _, head, status = extension.after
+    if status == run.status:
+        moved = connection.execute(ADVANCE, (*extension.columns, run_no, head))
+    else:
+        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, run_no, head))
+    return moved.rowcount == 1
+
+
+def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connection) -> int:
     if connection.execute(READ_VERSION, (run.graph_id, run.graph_version)).fetchone() is None:
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
     rest = (run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms)
-    return int(connection.execute(CREATE, (*moved, *rest)).lastrowid or 0)
-
-
-def _moved(run: RunRow, seq: int, head: str) -> tuple[Any, ...]:
-    """The columns that change as a run moves on, in the order of the statements."""
-    error = None if run.error is None else json_text(run.error)
-    final_state = json_text(run.final_state[0]) if run.final_state else None
-    return seq, head, run.started_at_ms, run.finished_at_ms, error, json_text(run.usage), final_state
+    return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
@@ -196,10 +243,10 @@ def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
 
 
 def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
-    found: Place | None = connection.execute(PLACE, (run_id,)).fetchone()
+    found = connection.execute(PLACE, (run_id,)).fetchone()
     if found is None:
         raise _not_found(run_id)
-    return found
+    return Place(*found)
 
 
 def _stored(
