@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from agent_graph.settings import default_data_dir
 
 REQUIRE = os.environ.get("AGENT_GRAPH_REQUIRE", "")
 """``all`` turns every skip into a failure: where everything is installed, nothing may be left out."""
 
 OURS = ("AGENT_GRAPH_", "OLLAMA_", "OPENAI_")
-KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN", "AGENT_GRAPH_WEIGHTS")
+KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN")
+USERS_DATA_DIR = Path(os.environ.get("AGENT_GRAPH_DATA_DIR") or default_data_dir())
 
 
-@pytest.fixture(autouse=True)
-def nothing_of_the_users_reaches_a_test(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    for name in list(os.environ):
-        if name.startswith(OURS) and name not in KEPT:
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AGENT_GRAPH_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data-of-nobody"))
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_users_reaches_a_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith(OURS) and name not in KEPT]:
+            environment.delenv(name)
+        environment.setenv("AGENT_GRAPH_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data-folder-of-nobody"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def users_models_dir() -> Path:
+    """Where ``agent-graph local setup`` put the weights on this machine; to be read, never written."""
+    return USERS_DATA_DIR / "models"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).parent.parent
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -44,9 +58,3 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _refuse_skip(report)
     return report
-
-
-@pytest.fixture
-def repository() -> Path:
-    """The root of the checkout."""
-    return Path(__file__).parent.parent

@@ -1,0 +1,327 @@
+"""What the program may be told from outside: flag, else environment, else settings.toml, else default, checked once.
+
+`SETTINGS` is the one table of them; the command line, the reference page and ``agent-graph status`` read it. The limits
+of `core.limits` are settings too: ``AGENT_GRAPH_LIMITS__<NAME>``, or ``[limits]`` in settings.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.limits import DEFAULTS, Limits, ceiling
+from agent_graph.errors import SettingInvalid
+
+MEMORY: Final = ":memory:"
+"""The data folder that is none: everything is gone when the process ends."""
+FILE_NAME: Final = "settings.toml"
+LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
+DEFAULT: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing that can be set. `name` is its field in `Settings` and its key in settings.toml."""
+
+    name: str
+    meaning: str
+    parse: Callable[[str], Any]
+    """Turns the text into the value of the field; ValueError says what is wrong with it."""
+    default: str = ""
+    flag: str = ""
+    env: str = ""
+    secret: bool = False
+    """Shown by nothing: not by `Settings.describe`, not in a refusal."""
+    in_file: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in force. Made by `load` only; `sources` says where each comes from."""
+
+    data_dir: Path | None
+    """The data folder, absolute; None when everything stays in memory."""
+    model: str
+    ollama_host: str
+    ollama_api_key: str = field(repr=False)
+    ollama_num_parallel: int
+    provider: str
+    script: Path | None
+    toolsets: tuple[str, ...]
+    policy_profile: str
+    log: str
+    limits: Limits
+    sources: Mapping[str, str]
+    """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
+    ``default``."""
+
+    @property
+    def volatile(self) -> bool:
+        """Nothing is kept."""
+        return self.data_dir is None
+
+    @property
+    def models_dir(self) -> Path:
+        """Where the embedded model's weights are kept: in the data folder, in the default one when there is none."""
+        return (self.data_dir or default_data_dir()) / "models"
+
+    def named(self, name: str) -> bool:
+        """Somebody asked for this value: it is not the default."""
+        return self.sources[name] != DEFAULT
+
+    def describe(self) -> JsonObject:
+        """Every setting as {value, source}, secrets masked; limits under ``limits`` with their ceiling."""
+        body: JsonObject = {}
+        for setting in SETTINGS:
+            body[setting.name] = {"value": self._shown(setting), "source": self.sources[setting.name]}
+        body["limits"] = {
+            f.name: {
+                "value": getattr(self.limits, f.name),
+                "source": self.sources[f"limits.{f.name}"],
+                "ceiling": ceiling(f.name),
+                "meaning": f.metadata["meaning"],
+            }
+            for f in fields(Limits)
+        }
+        return body
+
+    def _shown(self, setting: Setting) -> Any:
+        value = getattr(self, setting.name)
+        if setting.secret:
+            return "(set, not shown)" if value else ""
+        if setting.name == "data_dir" and value is None:
+            return MEMORY
+        if isinstance(value, tuple):
+            return list(value)
+        return "" if value is None else str(value) if isinstance(value, Path) else value
+
+
+def default_data_dir() -> Path:
+    """Where this system keeps a program's data for the user."""
+    from platformdirs import user_data_path
+
+    return user_data_path("agent-graph", appauthor=False)
+
+
+# ------------------------------------------------------------------------------------------------- reading one value
+
+
+def _text(value: str) -> str:
+    return value.strip()
+
+
+def _folder(value: str) -> Path | None:
+    return None if value.strip() == MEMORY else _path(value)
+
+
+def _path(value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def _file(value: str) -> Path | None:
+    path = _path(value) if value else None
+    if path is not None and not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return path
+
+
+def _host(value: str) -> str:
+    if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
+        raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
+    return value.strip()
+
+
+def _count(value: str) -> int:
+    text = value.strip().replace("_", "")
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ValueError("it must be a whole number above 0")
+    return int(text)
+
+
+def _one_of(*known: str, later: tuple[str, ...] = ()) -> Callable[[str], str]:
+    """The values that work, and those that are named in the contract while nothing acts on them yet."""
+
+    def parse(value: str) -> str:
+        text = value.strip().lower()
+        if text in later:
+            raise ValueError(f"{text!r} is not there yet; it can be {', '.join(known)}")
+        if text not in known:
+            raise ValueError(f"it can be {', '.join(known)}{_suggestion(text, known)}")
+        return text
+
+    return parse
+
+
+def _toolsets(value: str) -> tuple[str, ...]:
+    one = _one_of("core", later=("author", "test", "connect"))
+    return tuple(dict.fromkeys(one(name) for name in value.split(",") if name.strip())) or ("core",)
+
+
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name.lower(), known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "data_dir", "the data folder; `:memory:` keeps nothing", _folder, flag="--data-dir", env="AGENT_GRAPH_DATA_DIR",
+        in_file=False,
+    ),
+    Setting("model", "the model of every node that names none", _text, flag="--model", env="AGENT_GRAPH_MODEL"),
+    Setting(
+        "ollama_host", "where Ollama listens, in any form that Ollama takes", _host,
+        default="http://127.0.0.1:11434", flag="--ollama-host", env="OLLAMA_HOST",
+    ),
+    Setting("ollama_api_key", "sent to that host as a bearer token", _text, env="OLLAMA_API_KEY", secret=True),
+    Setting(
+        "ollama_num_parallel", "calls that may be in flight at one Ollama", _count, default="4",
+        env="OLLAMA_NUM_PARALLEL",
+    ),
+    Setting(
+        "provider", "who answers: auto (Ollama, else the embedded model), ollama, embedded or scripted",
+        _one_of("auto", "ollama", "embedded", "scripted", later=("openai",)),
+        default="auto", flag="--provider", env="AGENT_GRAPH_PROVIDER",
+    ),
+    Setting(
+        "script", "a file of answers in place of a model; makes the provider scripted", _file, env="AGENT_GRAPH_SCRIPT"
+    ),
+    Setting(
+        "toolsets", "the tools an assistant is shown, by comma", _toolsets,
+        default="core", flag="--toolsets", env="AGENT_GRAPH_TOOLSETS",
+    ),
+    Setting(
+        "policy_profile", "the rules a graph is held to", _one_of("baseline"),
+        default="baseline", env="AGENT_GRAPH_POLICY_PROFILE",
+    ),
+    Setting(
+        "log", "what is logged: debug, info, warning or error", _one_of("debug", "info", "warning", "error"),
+        default="warning", env="AGENT_GRAPH_LOG",
+    ),
+)  # fmt: skip
+
+NOT_YET: Final = {"AGENT_GRAPH_INTEGRITY_KEY_PATH": "receipts are not there yet, so there is nothing to sign"}
+"""Named in the contract while nothing acts on them: refused, because ignoring a key would look like using it."""
+
+
+# ---------------------------------------------------------------------------------------------- finding all of them
+
+
+def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force, checked.
+
+    `flags` holds what the command line was given, by setting name; None and "" mean not given, as an empty variable
+    does. `environ` is the process's environment unless another is handed in. Raises `SettingInvalid` with the name of
+    the flag, variable or key at fault; a secret's value is in no message.
+    """
+    environ = os.environ if environ is None else environ
+    flags = flags or {}
+    unknown = set(flags) - {setting.name for setting in SETTINGS}
+    if unknown:
+        raise SettingInvalid(f"There is no setting {sorted(unknown)[0]!r}.", setting=sorted(unknown)[0])
+    for variable, reason in NOT_YET.items():
+        if environ.get(variable):
+            raise SettingInvalid(f"{variable} is set, but {reason}. Unset it.", setting=variable)
+
+    sources: dict[str, str] = {}
+    values: dict[str, Any] = {"data_dir": _find(SETTINGS[0], flags, environ, {}, sources)}
+    in_file = _read_file(values["data_dir"])
+    values |= {s.name: _find(s, flags, environ, in_file, sources) for s in SETTINGS[1:]}
+    _settle_provider(values, sources)
+    limits = _limits(environ, in_file.get("limits", {}), sources)
+    return Settings(**values, limits=limits, sources=sources)
+
+
+def _find(
+    setting: Setting, flags: Mapping[str, Any], environ: Mapping[str, str], in_file: JsonObject, sources: dict[str, str]
+) -> Any:
+    found = (
+        (flags.get(setting.name), f"flag {setting.flag}"),
+        (environ.get(setting.env) if setting.env else None, f"environment {setting.env}"),
+        (in_file.get(setting.name), FILE_NAME),
+    )
+    for text, source in found:
+        if text not in (None, ""):
+            sources[setting.name] = source
+            return _parse(setting, str(text), source)
+    sources[setting.name] = DEFAULT
+    if setting.name == "data_dir":
+        return default_data_dir()
+    return setting.parse(setting.default)
+
+
+def _parse(setting: Setting, text: str, source: str) -> Any:
+    where = f"{FILE_NAME}: {setting.name}" if source == FILE_NAME else source.partition(" ")[2]
+    try:
+        return setting.parse(text)
+    except ValueError as wrong:
+        shown = "" if setting.secret or "@" in text else f" is {text!r}"
+        raise SettingInvalid(f"{where}{shown}: {wrong}.", setting=setting.name, source=source) from None
+
+
+def _settle_provider(values: dict[str, Any], sources: dict[str, str]) -> None:
+    if values["script"] and values["provider"] == "auto":
+        values["provider"], sources["provider"] = "scripted", sources["script"]
+    if values["provider"] == "scripted" and not values["script"]:
+        raise SettingInvalid(
+            "The provider is scripted, and there is no script: name the file in AGENT_GRAPH_SCRIPT.", setting="script"
+        )
+
+
+def _read_file(data_dir: Path | None) -> dict[str, Any]:
+    """settings.toml as a table; {} when there is none. Every key is known and every value a text, number or list."""
+    path = data_dir / FILE_NAME if data_dir else None
+    try:
+        body = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
+    except FileNotFoundError:
+        return {}
+    except NotADirectoryError:
+        raise SettingInvalid(f"The data folder {data_dir} is not a folder.", setting="data_dir") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
+    known = (*(s.name for s in SETTINGS if s.in_file), "limits")
+    for key, value in body.items():
+        if key not in known:
+            raise SettingInvalid(f"{path}: there is no setting {key!r}{_suggestion(key, known)}.", setting=key)
+        if isinstance(value, dict) != (key == "limits") or isinstance(value, bool | float):
+            raise SettingInvalid(f"{path}: {key} has the wrong type.", setting=key)
+        if isinstance(value, list):
+            body[key] = ",".join(map(str, value))
+    return body
+
+
+def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dict[str, str]) -> Limits:
+    """The defaults with what the environment and settings.toml change; every name known, no value above its ceiling."""
+    known = tuple(f.name for f in fields(Limits))
+    asked = {name.lower(): (str(value), FILE_NAME, f"{FILE_NAME}: limits.{name}") for name, value in in_file.items()}
+    for variable, text in environ.items():
+        if variable.startswith(LIMITS_PREFIX) and text:
+            asked[variable.removeprefix(LIMITS_PREFIX).lower()] = (text, f"environment {variable}", variable)
+
+    changed: dict[str, int] = {}
+    for name, (text, source, where) in asked.items():
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f" Did you mean {LIMITS_PREFIX}{close[0].upper()}?" if close else ""
+            raise SettingInvalid(f"{where}: there is no such limit.{hint}", setting=f"limits.{name}", known=list(known))
+        changed[name] = _limit(name, text, where)
+        sources[f"limits.{name}"] = source
+    for name in known:
+        sources.setdefault(f"limits.{name}", DEFAULT)
+    return Limits(**{name: changed.get(name, getattr(DEFAULTS, name)) for name in known})
+
+
+def _limit(name: str, text: str, where: str) -> int:
+    top = ceiling(name)
+    try:
+        value = _count(text)
+    except ValueError as wrong:
+        raise SettingInvalid(f"{where} is {text!r}: {wrong}.", setting=f"limits.{name}", ceiling=top) from None
+    if value > top:
+        raise SettingInvalid(f"{where} is {text}: the ceiling is {top}.", setting=f"limits.{name}", ceiling=top)
+    return value
