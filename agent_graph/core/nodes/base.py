@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 
 from agent_graph.core import statepath
 from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Missing, Path, Write
-from agent_graph.core.graph import END_RUN, Node
+from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS
@@ -59,7 +59,8 @@ class Values(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A node (or END) a config can choose; `pointer` leads to it from the config."""
+    """A node (or END) a config can choose; `pointer` leads to it from the config. Whether there is such a node, and
+    that END_RUN is not available yet, is said by `core.wiring`."""
 
     id: str
     pointer: str
@@ -225,13 +226,3 @@ def path_issues(node_id: str, paths: Iterable[tuple[str, str]]) -> list[Issue]:
         except ValueError as error:
             issues.append(Issue("STATE_PATH_INVALID", str(error), pointer=at, node_id=node_id))
     return issues
-
-
-def target_issues(node_id: str, targets: Iterable[Target]) -> list[Issue]:
-    """NODE_TYPE_UNAVAILABLE for targets that nothing acts on yet."""
-    message = f'"{END_RUN}" is not available yet; "END" ends this branch'
-    return [
-        Issue("NODE_TYPE_UNAVAILABLE", message, pointer=target.pointer, node_id=node_id)
-        for target in targets
-        if target.id == END_RUN
-    ]

@@ -24,7 +24,6 @@ from agent_graph.core.nodes.base import (
     path_issues,
     path_read,
     rendered,
-    target_issues,
     template_reads,
     value_at,
 )
@@ -88,7 +87,7 @@ def check(node_id: str, config: Config) -> Sequence[Issue]:
         for place, decision in enumerate(config.allowed_decisions)
         if decision == "edit"
     ]
-    return issues + target_issues(node_id, targets(config))
+    return issues
 
 
 def targets(config: Config) -> Sequence[Target]:

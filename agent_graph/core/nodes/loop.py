@@ -20,7 +20,6 @@ from agent_graph.core.nodes.base import (
     Values,
     contribution,
     path_issues,
-    target_issues,
     value_at,
 )
 from agent_graph.core.ops import predicates
@@ -67,7 +66,7 @@ def check(node_id: str, config: Config) -> Sequence[Issue]:
     if config.entry == config.exit:
         message = "`exit` leads into the body again; it needs another target"
         issues.append(Issue("FIELD_INVALID", message, pointer="/exit", node_id=node_id))
-    return issues + target_issues(node_id, targets(config))
+    return issues
 
 
 def targets(config: Config) -> Sequence[Target]:

@@ -19,7 +19,6 @@ from agent_graph.core.nodes.base import (
     Values,
     path_issues,
     path_read,
-    target_issues,
     value_at,
 )
 from agent_graph.core.ops import predicates
@@ -81,7 +80,7 @@ def check(node_id: str, config: Config) -> Sequence[Issue]:
     if config.routes is not None and config.rules:
         message = "`routes` is the older form of `rules`; give one of them"
         issues.append(Issue("FIELD_CONFLICT", message, pointer="/routes", node_id=node_id))
-    return issues + target_issues(node_id, targets(config))
+    return issues
 
 
 def targets(config: Config) -> Sequence[Target]:

@@ -160,7 +160,6 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
         ({}, []),
         ({"prompt": "a", "prompt_key": "b"}, [("FIELD_CONFLICT", "/prompt_key")]),
         ({"allowed_decisions": ["approve", "edit"]}, [("NODE_TYPE_UNAVAILABLE", "/allowed_decisions/1")]),
-        ({"on_reject": ["END_RUN"]}, [("NODE_TYPE_UNAVAILABLE", "/on_reject/0")]),
         ({"subject_key": "a..b"}, [("STATE_PATH_INVALID", "/subject_key")]),
         ({"output_key": "/a~2"}, [("STATE_PATH_INVALID", "/output_key")]),
     ],

@@ -99,8 +99,6 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
     [
         ({"entry": "END", "exit": "after"}, [("FIELD_INVALID", "/entry")]),
         ({"entry": "body", "exit": "body"}, [("FIELD_INVALID", "/exit")]),
-        ({"entry": "body", "exit": "END_RUN"}, [("NODE_TYPE_UNAVAILABLE", "/exit")]),
-        ({**WAYS, "on_limit": ["a", "END_RUN"]}, [("NODE_TYPE_UNAVAILABLE", "/on_limit/1")]),
         ({**WAYS, "counter_key": ".a"}, [("STATE_PATH_INVALID", "/counter_key")]),
         ({**WAYS, "until": {**READY, "pth": "a"}}, [("UNKNOWN_FIELD", "/until/pth")]),
         (WAYS, []),

@@ -108,8 +108,6 @@ def test_it_writes_nothing() -> None:
         ({"rules": [{**LONG, "targets": "log"}]}, [("FIELD_INVALID", "/rules/0/targets")]),
         ({"rules": [{**LONG, "targets": ["log", 3]}]}, [("FIELD_INVALID", "/rules/0/targets")]),
         ({"rules": [{**LONG, "label": 3}]}, [("FIELD_INVALID", "/rules/0/label")]),
-        ({"rules": [{**LONG, "targets": ["END_RUN"]}]}, [("NODE_TYPE_UNAVAILABLE", "/rules/0/targets/0")]),
-        ({"default": ["a", "END_RUN"]}, [("NODE_TYPE_UNAVAILABLE", "/default/1")]),
         ({"rules": [LONG], "routes": {}}, [("FIELD_CONFLICT", "/routes")]),
         ({"rules": [LONG], "input_key": "a..b"}, [("STATE_PATH_INVALID", "/input_key")]),
         ({"rules": [{**LONG, "vale": 3}]}, [("UNKNOWN_FIELD", "/rules/0/vale")]),
