@@ -136,8 +136,9 @@ def escape(text: str) -> str:
 
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
 _SPECIAL = re.compile(
-    r"[#\"`<>&\\$]"
+    r"[#\"`<>&]"
     r"|%(?=[%{])|(?<=%)%"  # comments and directives
+    r"|(?<=\\)(?=n)|(?<=\$)(?=\$)"  # line breaks and formulas, read after entities are resolved
     r"|(?<=\ufb02)(?=\u00b0)|(?<=\u00b6)(?=\u00df)"  # what Mermaid itself puts in an entity's place
     r"|(?<=\bfa:)(?=fa-)|(?<=\bfa[bklrs]:)(?=fa-)"  # icons
     r"|[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udfff]"

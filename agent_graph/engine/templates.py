@@ -10,7 +10,7 @@ from types import MappingProxyType
 from agent_graph.core.jsonvalue import parse_json
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.template import Template, from_json
-from agent_graph.errors import InternalError, TemplateNotFound
+from agent_graph.errors import InternalError, InvalidRequest, TemplateNotFound
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -43,7 +43,7 @@ def load(path: Path) -> Mapping[str, Template]:
         try:
             body = parse_json(file.read_bytes(), max_bytes=DEFAULTS.spec_bytes, max_depth=DEFAULTS.json_depth)
             template = from_json(body)
-        except ValueError as error:
+        except (ValueError, InvalidRequest) as error:
             raise InternalError(f"{file.name}: {error}") from error
         if template.id != file.stem:
             raise InternalError(f"{file.name} holds the template {template.id!r}")
