@@ -11,7 +11,8 @@ from agent_graph.core.redact import REDACTED, is_secret_key, redact
 
 @pytest.mark.parametrize("key", [
     "password", "Password", "db_password", "api_key", "apiKey", "X-API-Key", "apikey", "OPENAI_API_KEY", "token",
-    "access_token", "accessToken", "client_secret", "Authorization", "cookie", "private_key", "signing-key", "credentials",
+    "access_token", "accessToken", "client_secret", "Authorization", "cookie", "private_key", "signing-key",
+    "credentials",
 ])  # fmt: skip
 def test_a_key_that_names_a_secret_is_known(key: str) -> None:
     assert is_secret_key(key)
@@ -26,7 +27,8 @@ def test_a_key_that_names_none_is_left_alone(key: str) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "sk-abcdefghijklmnop1234", "ghp_abcdefghijklmnopqrst1234", "github_pat_11AAAAAAA0abcdefghij_k", "xoxb-1234567890-abc",
+    "sk-abcdefghijklmnop1234", "ghp_abcdefghijklmnopqrst1234", "github_pat_11AAAAAAA0abcdefghij_k",
+    "xoxb-1234567890-abc",
     "AKIAABCDEFGHIJKLMNOP", "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIB",
 ])  # fmt: skip

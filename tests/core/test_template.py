@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -84,7 +85,8 @@ def test_defaults_are_filled_in_and_the_template_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "{run_input}", "{{run_input}}", "{{{run_input}}}", "{{run_input}", "{run_input}}", "{run_input?}", "{x|json}", "{/a/b}",
+    "{run_input}", "{{run_input}}", "{{{run_input}}}", "{{run_input}", "{run_input}}", "{run_input?}",
+    "{x|json}", "{/a/b}",
     "{$topic}", "{$words}", "{not a placeholder}", '{"$param": "words"}', "{a}{b}", "{", "}", "{}", "{{}}", "{a|b}",
     "{\u00e9}", "$topic ${topic}",
 ])  # fmt: skip
@@ -96,7 +98,11 @@ def test_a_parameter_is_seen_by_the_model_as_it_was_given(text: str) -> None:
     assert spec["nodes"][0]["label"] == text, "a label is no prompt"
 
 
-@given(st.lists(st.sampled_from(["{", "}", "{{", "}}", "a", "x.0", "/p", "?", "|json", " ", "$words", "run_input"])).map("".join))
+@given(
+    st.lists(st.sampled_from(["{", "}", "{{", "}}", "a", "x.0", "/p", "?", "|json", " ", "$words", "run_input"])).map(
+        "".join
+    )
+)
 def test_no_text_can_become_a_placeholder(text: str) -> None:
     made = from_json(changed({"spec": {"p": "{$topic} and {$topic} of {x}, then {$topic}"}, "params": {
         "type": "object", "additionalProperties": False, "required": ["topic"], "properties": {"topic": {}},
@@ -161,7 +167,7 @@ def with_params(**change: Any) -> dict[str, Any]:
     (with_params(additionalProperties=True), "additionalProperties false"),
     (with_params(required=[]), "topic has no default"),
     (with_params(properties={**BODY["params"]["properties"], "extra": {"default": 1}}), "extra is used nowhere"),
-    (with_params(properties={**BODY["params"]["properties"], "words": {"type": "integer", "default": "x"}}), "the default of"),
+    (with_params(properties={**BODY["params"]["properties"], "words": {"type": "null", "default": 1}}), "default of"),
     (changed({"spec": {**BODY["spec"], "output_key": "{$nothing}"}}), "unknown parameter nothing"),
     (changed({"spec": {**BODY["spec"], "output_key": {"$param": "nothing"}}}), "/output_key names the unknown"),
     (changed({"spec": {**BODY["spec"], "output_key": {"$param": 3}}}), "unknown parameter 3"),
@@ -171,6 +177,5 @@ def with_params(**change: Any) -> dict[str, Any]:
     (changed({"sample": {"input": 1, "params": {}}}), "sample is"),
 ])  # fmt: skip
 def test_what_is_no_template_is_said(body: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=".") as refusal:
+    with pytest.raises(ValueError, match=re.escape(says)):
         from_json(body)
-    assert says in str(refusal.value)
