@@ -15,7 +15,6 @@ from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.runner import Shell
 from agent_graph.engine.supervisor import Supervisor
-from agent_graph.engine.templates import Templates
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import Settings
@@ -47,7 +46,7 @@ async def open_app(
         supervisor.watch_gates()
         if recover:
             await supervisor.recover()
-        yield Deps(settings, store, clock, catalog, supervisor, models, Templates(), clock.now_ms())
+        yield Deps(settings, store, clock, catalog, supervisor, models, clock.now_ms())
 
 
 async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, reach: str) -> Store:

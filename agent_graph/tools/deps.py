@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agent_graph.core.limits import Limits
@@ -10,10 +11,11 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.models import Models
 from agent_graph.engine.supervisor import Supervisor
-from agent_graph.engine.templates import Templates
 from agent_graph.settings import Settings
 from agent_graph.store.base import Store
 
+Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
+"""Takes a count that rises and a sentence."""
 Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 
@@ -27,7 +29,6 @@ class Deps:
     catalog: Catalog
     supervisor: Supervisor
     models: Models
-    templates: Templates
     started_at_ms: int = 0
 
     @property
@@ -41,4 +42,5 @@ class Caller:
 
     via: Via
     client: str = ""
-    capabilities: frozenset[str] = field(default_factory=frozenset)
+    progress: Progress | None = None
+    """Called now and then while a call waits."""
