@@ -81,7 +81,7 @@ class _Reader:
             kind = self._fields[name]
             if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
                 raise self.wrong(place, f'"{name}" must be {TYPE_NAMES[kind]}')
-            if name in LEAST and given < LEAST[name]:
+            if isinstance(given, int) and name in LEAST and given < LEAST[name]:
                 raise self.wrong(place, f'"{name}" must be at least {LEAST[name]}')
         if sum(name in value for name in ANSWERS) != 1:
             raise self.wrong(place, 'must have one of "text", "json" and "error"')
