@@ -1,4 +1,4 @@
-"""What a firing can select: the sets of ways of which exactly one is taken, and what follows for where tokens can end."""
+"""What a firing can select: the sets of ways of which one is taken, and what follows for where tokens can end."""
 
 from __future__ import annotations
 

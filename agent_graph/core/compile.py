@@ -18,7 +18,6 @@ from agent_graph.core.topology import Topology
 from agent_graph.errors import InputInvalid, InputTooDeep, InputTooLarge
 
 if TYPE_CHECKING:
-    from agent_graph.core.choices import Selections
     from agent_graph.core.spec import ParsedNode, ParsedSpec
     from agent_graph.core.wiring import Wiring
 

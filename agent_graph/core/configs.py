@@ -42,7 +42,7 @@ def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject
 
 
 def upgraded(kind: str, given: JsonObject, *, legacy: bool) -> JsonObject:
-    """Older spellings: the keys that were once the defaults, and routes, whose order counts, as a list."""
+    """Without the keys that were once the defaults, under the names they had then."""
     older = {name for name in ("output_key", "input_key", "output") if given.get(name) == CURRENT}
     if legacy:
         older |= {"output_key"} if given.get("output_key") == "__approval_decision__" else set()
@@ -97,6 +97,9 @@ def config_defaults(kind: str) -> dict[str, Any]:
 
 
 def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
-    """What of a config says something: a default written out is not kept."""
+    """What of a config says something: a default written out is not kept. A map whose order counts becomes a list."""
     defaults = config_defaults(kind)
-    return {k: v for k, v in given.items() if k not in defaults or not json_equal(v, defaults[k])}
+    kept = {k: v for k, v in given.items() if k not in defaults or not json_equal(v, defaults[k])}
+    if isinstance(routes := kept.get("routes"), dict):
+        kept["routes"] = [[text, targets] for text, targets in routes.items()]
+    return kept

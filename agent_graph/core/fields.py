@@ -63,11 +63,8 @@ def _path(loc: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
     """`loc` without the names pydantic gives to the alternatives of a union."""
     path: list[str | int] = []
     for place, step in enumerate(loc):
-        if isinstance(value, list) and isinstance(step, int):
-            value = value[step]
-            path.append(step)
-        elif isinstance(value, dict) and step in value:
-            value = value[step]
+        if isinstance(value, dict | list) and (step in value if isinstance(value, dict) else isinstance(step, int)):
+            value = value[step]  # type: ignore[index]  # an index where it is a list
             path.append(step)
         elif place == len(loc) - 1 and isinstance(value, dict):
             path.append(step)  # the field that is missing

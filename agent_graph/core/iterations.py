@@ -66,7 +66,9 @@ def _shortest_round(
         if node in done:
             continue
         done.add(node)
-        for target in {target for targets in _past(wiring.nodes[node].config, ways[node], node in needs) for target in targets}:
+        for target in {
+            target for targets in _past(wiring.nodes[node].config, ways[node], node in needs) for target in targets
+        }:
             if target == loop:
                 return cost
             if target != EXIT and body >> target & 1:

@@ -14,9 +14,7 @@ from agent_graph.core.wiring import Wiring
 CURRENT = "__input__"
 
 
-def infer(
-    wiring: Wiring, built: Topology, ways: Sequence[Selections], *, declared: str
-) -> tuple[Output, list[Issue]]:
+def infer(wiring: Wiring, built: Topology, ways: Sequence[Selections], *, declared: str) -> tuple[Output, list[Issue]]:
     """The place of the result (spec-v2, `output_key`): what the ending node wrote, where a run has only one."""
     if declared:
         return Output("" if declared == CURRENT else declared, declared=True), []
@@ -109,7 +107,7 @@ def _issue(wiring: Wiring, paths: Mapping[int, str]) -> Issue:
     names = [wiring.nodes[node].id for node in paths]
     shown = ", ".join(f'"{name}"' for name in names[:8]) + (" ..." if len(names) > 8 else "")
     message = f"a run can end at {shown}, and nothing says whose result counts: name its path as `output_key`"
-    chosen = next((path for path in reversed(paths.values()) if path), CURRENT)
+    chosen = next((path for path in reversed(list(paths.values())) if path), CURRENT)
     return Issue("OUTPUT_AMBIGUOUS", message, pointer="/output_key",
                  related=tuple(pointer("nodes", wiring.nodes[node].place) for node in list(paths)[:50]),
                  fix=({"op": "add", "path": "/output_key", "value": chosen},))  # fmt: skip

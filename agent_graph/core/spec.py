@@ -160,7 +160,7 @@ def _entry(raw: JsonObject, edges: Sequence[ParsedEdge], issues: list[Issue]) ->
 
 def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
     at = pointer("edges", place)
-    given = raw
+    given: Any = raw
     try:
         EdgeFields.model_validate(given)
     except ValidationError as error:
@@ -170,7 +170,6 @@ def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
         if any(fault.kind != "unknown" for fault in faults) or not isinstance(given, dict):
             return None
         given = {name: value for name, value in given.items() if name in known}
-    assert isinstance(given, dict)  # noqa: S101  the model takes nothing else
     body: JsonObject = {name: value for name, value in given.items() if value not in ("", None) and name != "condition"}
     condition = given.get("condition")
     if condition:

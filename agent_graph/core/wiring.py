@@ -1,19 +1,18 @@
-"""How the nodes of a spec connect: ids become indexes, targets and implied edges become ways; says what leads nowhere."""
+"""How the nodes of a spec connect: ids become indexes, targets and implied edges become ways."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
 from agent_graph.core import fields as reading
-from agent_graph.core import topology
 from agent_graph.core.choices import EXIT, Selections, selections
 from agent_graph.core.graph import END, END_RUN, START
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
+from agent_graph.core.topology import Topology, build
 
 _SUGGESTIONS: Final = 50
 """Unknown ids for which the nearest known one is looked up."""
@@ -32,17 +31,17 @@ class Wiring:
     ends: set[int] = field(default_factory=set)
     targets: list[list[int]] = field(default_factory=list)
 
-    def topology(self) -> topology.Topology:
+    def topology(self) -> Topology:
         loops = {
             node: self.index[parsed.config.entry]
             for node, parsed in enumerate(self.nodes)
             if parsed.type == "loop" and parsed.config.entry in self.index
         }
-        return topology.build(
+        return build(
             len(self.nodes), self.entry, declared=self.declared, targets=self.targets, ends=self.ends, loops=loops
         )
 
-    def ways(self, built: topology.Topology) -> list[Selections]:
+    def ways(self, built: Topology) -> list[Selections]:
         """By node: what its firing can select."""
         found = []
         for node, parsed in enumerate(self.nodes):
@@ -136,9 +135,7 @@ def _check_source(edge: ParsedEdge, names: _Names) -> None:
         names.check(edge.source, at, edge=name)
 
 
-def _is_double(
-    edge: ParsedEdge, seen: dict[tuple[str, str], int], ids: dict[str, int], issues: list[Issue]
-) -> bool:
+def _is_double(edge: ParsedEdge, seen: dict[tuple[str, str], int], ids: dict[str, int], issues: list[Issue]) -> bool:
     first = seen.setdefault((edge.source, edge.target), edge.place)
     at = pointer("edges", edge.place)
     if first != edge.place:
