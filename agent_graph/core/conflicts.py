@@ -19,6 +19,8 @@ from agent_graph.core.wiring import Wiring
 
 SIZE: Final = 4_000_000_000
 """Nodes times contended writers beyond which nothing is searched: the sets would not fit into memory."""
+STEPS: Final = 500_000
+"""Writers looked at, at most, in search of candidates."""
 PROOFS: Final = 200
 """Candidates that are proved or dropped, at most, in one graph."""
 SHOWN: Final = 12
@@ -50,7 +52,11 @@ class _Search:
     """By node: the contended writers that a forward way leads to, itself included."""
     avoid: list[int] = field(default_factory=list)
     """By node: the contended writers that choices can leave out."""
+    steps: int = 0
     proofs: int = 0
+
+    def spent(self) -> bool:
+        return self.steps >= STEPS or self.proofs >= PROOFS
 
 
 def write_conflicts(
@@ -66,7 +72,7 @@ def write_conflicts(
     _spread(search)
     found: dict[Path, list[int]] = {}
     for fork in _candidates(search):
-        if search.proofs >= PROOFS:
+        if search.spent():
             break
         path = _shared(writes[fork.first], writes[fork.second])
         known = found.get(path, [])
@@ -147,7 +153,7 @@ def _candidates(search: _Search) -> Iterator[_Fork]:
     """Pairs behind different ways of one selection. The smaller side is gone through, so trees stay cheap."""
     forward = search.built.forward
     for node, options in enumerate(search.ways):
-        if not search.built.reachable >> node & 1:
+        if search.spent() or not search.built.reachable >> node & 1:
             continue
         for targets in options:
             ahead = [t for t in targets if t != EXIT and forward[t] > forward[node] and search.reach[t]]
@@ -161,9 +167,11 @@ def _pairs(search: _Search, node: int, ahead: Sequence[int]) -> Iterator[_Fork]:
     for way, beside in zip(ahead, others, strict=True):
         mine = reach[way] & ~beside
         certain, theirs = mine & ~search.avoid[way], beside & ~reach[way]
-        if not certain or not theirs:
+        fewer = min(certain.bit_count(), theirs.bit_count())
+        if not fewer or search.spent():
             continue
-        if certain.bit_count() <= theirs.bit_count():
+        search.steps += fewer
+        if certain.bit_count() == fewer:
             for first in _each(certain):
                 for second in _each(rivals[first] & theirs):
                     yield _Fork(node, way, writers[first], writers[second])

@@ -37,8 +37,8 @@ class ParsedNode:
 
     def pointer(self, below: str = "") -> str:
         """From a pointer into the config to one into the spec as it was sent."""
-        first = below[1:].partition("/")[0]
-        return pointer("nodes", self.place, *([] if first in self.moved else ["config"] if below else [])) + below
+        inside = "/config" if below and below[1:].partition("/")[0] not in self.moved else ""
+        return f"/nodes/{self.place}{inside}{below}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,14 @@ class ParsedEdge:
     place: int
     minimal: JsonObject
     id: str = ""
+
+    @property
+    def pointer(self) -> str:
+        return f"/edges/{self.place}"
+
+    @property
+    def name(self) -> str:
+        return self.id or f"{self.source}>{self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +167,7 @@ def _entry(raw: JsonObject, edges: Sequence[ParsedEdge], issues: list[Issue]) ->
 
 
 def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
-    at = pointer("edges", place)
+    at = f"/edges/{place}"
     given: Any = raw
     try:
         EdgeFields.model_validate(given)
@@ -182,7 +190,7 @@ def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
 
 
 def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> ParsedNode | None:
-    at = pointer("nodes", place)
+    at = f"/nodes/{place}"
     named = raw.get("id") if isinstance(raw, dict) else None
     node_id = named if isinstance(named, str) else ""
     try:
@@ -241,3 +249,10 @@ def _type_issue(kind: str, at: str, node_id: str) -> Issue:
     hint = reading.did_you_mean(kind, (*NODE_TYPES, *UNAVAILABLE_TYPES)) or f"; there are {', '.join(NODE_TYPES)}"
     message = f'there is no node type "{kind}"{hint}'
     return Issue("NODE_TYPE_UNKNOWN", message, pointer=at + "/type", node_id=node_id)
+
+
+def json_schema() -> JsonObject:
+    """The published JSON Schema of a spec (2020-12), a new copy."""
+    from agent_graph.core import spec_schema
+
+    return spec_schema.json_schema()

@@ -9,7 +9,8 @@ from typing import Final
 from agent_graph.core import fields as reading
 from agent_graph.core.choices import EXIT, Selections, selections
 from agent_graph.core.graph import END, END_RUN, START
-from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.issues import Issue
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
 from agent_graph.core.topology import Topology, build
@@ -58,7 +59,7 @@ def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
     for place, node in enumerate(spec.nodes):
         if index.setdefault(node.id, place) != place:
             first = spec.nodes[index[node.id]]
-            at, related = pointer("nodes", node.place, "id"), (pointer("nodes", first.place, "id"),)
+            at, related = node.pointer() + "/id", (first.pointer() + "/id",)
             issues.append(Issue("DUPLICATE_NODE", f'there are two nodes "{node.id}"', pointer=at, node_id=node.id,
                                 related=related))  # fmt: skip
     names = _Names(index, spec.complete, issues)
@@ -109,16 +110,16 @@ def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> N
     seen: dict[tuple[str, str], int] = {}
     ids: dict[str, int] = {}
     for edge in edges:
-        at, name = pointer("edges", edge.place), edge.id or f"{edge.source}>{edge.target}"
         if _is_double(edge, seen, ids, names.issues):
             continue
-        if edge.source != START:
-            _check_source(edge, names)
-        if edge.target == START:
-            names.issues.append(Issue("FIELD_INVALID", "nothing leads to START", pointer=at + "/to", edge=name))
+        if edge.source in (END, END_RUN) or edge.target == START:
+            names.issues.append(_backwards(edge))
             continue
-        names.check(edge.target, at + "/to", edge=name)
         source, target = wiring.index.get(edge.source), wiring.index.get(edge.target)
+        if source is None and edge.source != START:
+            names.check(edge.source, edge.pointer + "/from", edge=edge.name)
+        if target is None:
+            names.check(edge.target, edge.pointer + "/to", edge=edge.name)
         if source is None or not _is_taken(wiring, edge, source, names.issues):
             continue
         if edge.target == END:
@@ -127,27 +128,29 @@ def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> N
             wiring.declared.append((source, target))
 
 
-def _check_source(edge: ParsedEdge, names: _Names) -> None:
-    at, name = pointer("edges", edge.place, "from"), edge.id or f"{edge.source}>{edge.target}"
-    if edge.source in (END, END_RUN):
-        names.issues.append(Issue("FIELD_INVALID", f"nothing comes after {edge.source}", pointer=at, edge=name))
-    else:
-        names.check(edge.source, at, edge=name)
+def _backwards(edge: ParsedEdge) -> Issue:
+    if edge.target == START:
+        return Issue("FIELD_INVALID", "nothing leads to START", pointer=edge.pointer + "/to", edge=edge.name)
+    message = f"nothing comes after {edge.source}"
+    return Issue("FIELD_INVALID", message, pointer=edge.pointer + "/from", edge=edge.name)
 
 
 def _is_double(edge: ParsedEdge, seen: dict[tuple[str, str], int], ids: dict[str, int], issues: list[Issue]) -> bool:
     first = seen.setdefault((edge.source, edge.target), edge.place)
-    at = pointer("edges", edge.place)
     if first != edge.place:
         message = f'there are two edges from "{edge.source}" to "{edge.target}"'
-        issues.append(Issue("DUPLICATE_EDGE", message, pointer=at, edge=edge.id or f"{edge.source}>{edge.target}",
-                            related=(pointer("edges", first),), fix=({"op": "remove", "path": at},)))  # fmt: skip
+        issues.append(Issue("DUPLICATE_EDGE", message, pointer=edge.pointer, edge=edge.name,
+                            related=(f"/edges/{first}",), fix=_without(edge)))  # fmt: skip
         return True
     if edge.id and ids.setdefault(edge.id, edge.place) != edge.place:
         message = f'there are two edges with the id "{edge.id}"'
-        related = (pointer("edges", ids[edge.id], "id"),)
-        issues.append(Issue("DUPLICATE_EDGE", message, pointer=at + "/id", edge=edge.id, related=related))
+        related = (f"/edges/{ids[edge.id]}/id",)
+        issues.append(Issue("DUPLICATE_EDGE", message, pointer=edge.pointer + "/id", edge=edge.id, related=related))
     return False
+
+
+def _without(edge: ParsedEdge) -> tuple[JsonObject, ...]:
+    return ({"op": "remove", "path": edge.pointer},)
 
 
 def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]) -> bool:
@@ -161,10 +164,8 @@ def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]
     targets = [target.id for target in kind.targets(node.config)]
     if edge.target not in targets:
         message = f'"{node.id}" goes where its config says, and "{edge.target}" is not among its targets'
-        at = pointer("edges", edge.place)
-        issues.append(Issue("EDGE_NEVER_TAKEN", message, pointer=at, node_id=node.id,
-                            edge=edge.id or f"{edge.source}>{edge.target}",
-                            fix=({"op": "remove", "path": at},)))  # fmt: skip
+        issues.append(Issue("EDGE_NEVER_TAKEN", message, pointer=edge.pointer, node_id=node.id, edge=edge.name,
+                            fix=_without(edge)))  # fmt: skip
     return edge.target in targets
 
 
