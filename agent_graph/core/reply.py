@@ -23,7 +23,7 @@ def leading_thinking(text: str) -> tuple[str, str]:
     A block that is never closed is all thinking. Text before a lone ``</think>`` is thinking as well, where it does
     not look like JSON: some chat templates put the opening tag into the prompt.
     """
-    thinking = []
+    thinking: list[str] = []
     at, start = 0, _past_blanks(text, 0)
     while text.startswith(_OPEN, start):
         close = text.find(_CLOSE, start)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Len
 
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
-from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.issues import Issue, Severity, pointer
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
@@ -32,7 +32,7 @@ Mode = Literal[
 class Config(NodeConfig):
     """The fields of a `join` node."""
 
-    inputs: list[str] = field(default_factory=list)
+    inputs: list[Annotated[str, Len(1)]] = field(default_factory=list)
     """Node ids (their outputs) or state paths, in the order of the result; none = only bring together."""
     output: str = ""
     """State path of the joined value; "" = the current value."""
@@ -47,12 +47,14 @@ class Config(NodeConfig):
     require: bool = False
     """`all_success` and `quorum`: an unmet one is an error."""
     identity_path: str = ""
-    scope_path: str = "scope"
-    claim_path: str = "claim"
-    time_path: str = "time"
+    """`dedupe_by_identity`: where in an item; "" = the whole item."""
+    scope_path: Annotated[str, Len(1)] = "scope"
+    claim_path: Annotated[str, Len(1)] = "claim"
+    time_path: Annotated[str, Len(1)] = "time"
     strict: bool = False
-    dissent_path: str = "dissent"
-    required_fields: list[str] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
+    """`contradiction_matrix`: contradictions put the join in quarantine."""
+    dissent_path: Annotated[str, Len(1)] = "dissent"
+    required_fields: list[Annotated[str, Len(1)]] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
     wait: str | dict[str, Any] = "all"
     cancel_rest: bool = True
     method: Literal["majority", "borda", "condorcet"] = "majority"
@@ -94,12 +96,8 @@ def check(node_id: str, config: Config) -> Sequence[Issue]:
     paths = [(name, pointer("inputs", place)) for place, name in enumerate(config.inputs)]
     paths += [(getattr(config, name), f"/{name}") for name in ("output", "output_key", "identity_path")]
     paths += [(getattr(config, name), f"/{name}") for name in ("scope_path", "claim_path", "time_path", "dissent_path")]
+    paths += [(name, pointer("required_fields", place)) for place, name in enumerate(config.required_fields)]
     issues = path_issues(node_id, paths)
-    issues += [
-        Issue("FIELD_INVALID", "an input has a name", pointer=pointer("inputs", place), node_id=node_id)
-        for place, name in enumerate(config.inputs)
-        if not name
-    ]
     if config.output and config.output_key and config.output != config.output_key:
         message = "`output_key` and `output` name the same thing and differ"
         issues.append(Issue("FIELD_CONFLICT", message, pointer="/output_key", node_id=node_id))
@@ -119,6 +117,10 @@ def _mode_issues(node_id: str, config: Config) -> list[Issue]:
             for place, name in enumerate(config.inputs)
             if name in config.inputs[:place]
         ]
+    if config.mode == "quorum" and config.inputs and config.required > len(config.inputs):
+        message = f"{config.required} of {len(config.inputs)} inputs can never count"
+        severity: Severity = "error" if config.require else "warning"
+        issues.append(Issue("JOIN_QUORUM_IMPOSSIBLE", message, severity=severity, pointer="/required"))
     for name, modes in _MODES_OF.items():
         if config.mode not in modes and getattr(config, name) != getattr(_DEFAULT, name):
             message = f"the mode `{config.mode}` does not read `{name}`; `{'` and `'.join(modes)}` does"

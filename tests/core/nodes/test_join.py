@@ -96,13 +96,17 @@ def test_it_says_what_it_reads_and_writes_and_chooses_nothing() -> None:
     [
         ({"inputs": BOTH, "output": "o", "output_key": "o"}, []),
         ({"inputs": BOTH, "output": "o", "output_key": "p"}, [("FIELD_CONFLICT", "/output_key")]),
-        ({"inputs": ["a", ""]}, [("FIELD_INVALID", "/inputs/1")]),
+        (
+            {"inputs": BOTH, "mode": "proof_carrying_join", "required_fields": ["a..b"]},
+            [("STATE_PATH_INVALID", "/required_fields/0")],
+        ),
         ({"inputs": ["a..b"]}, [("STATE_PATH_INVALID", "/inputs/0")]),
         ({"inputs": BOTH, "output": "a."}, [("STATE_PATH_INVALID", "/output")]),
         ({"inputs": BOTH, "mode": "vote"}, [("NODE_TYPE_UNAVAILABLE", "/mode")]),
         ({"inputs": ["a", "b", "a"], "mode": "collect_object"}, [("DUPLICATE_INPUT", "/inputs/2")]),
         ({"inputs": ["a", "b", "a"]}, []),
         ({"inputs": BOTH, "required": 2}, [("FIELD_UNUSED", "/required")]),
+        ({"inputs": BOTH, "mode": "quorum", "required": 3}, [("JOIN_QUORUM_IMPOSSIBLE", "/required")]),
         ({"inputs": BOTH, "mode": "quorum", "required": 2, "of": {"path": "ok", "op": "eq", "value": True}}, []),
         (
             {"inputs": BOTH, "mode": "quorum", "of": {"path": "ok", "op": "eq", "val": True}},
@@ -118,6 +122,12 @@ def test_a_field_of_another_mode_is_a_warning_that_names_its_mode() -> None:
     (issue,) = join.check("n", join.Config(inputs=BOTH, require=True))
     assert issue.severity == "warning"
     assert "`quorum` and `all_success`" in issue.message
+
+
+@pytest.mark.parametrize(("require", "severity"), [(True, "error"), (False, "warning")])
+def test_a_quorum_nobody_can_reach_is_an_error_where_it_is_required(require: bool, severity: str) -> None:
+    (issue,) = join.check("n", join.Config(inputs=BOTH, mode="quorum", required=3, require=require))
+    assert (issue.code, issue.severity) == ("JOIN_QUORUM_IMPOSSIBLE", severity)
 
 
 def test_ways_of_waiting_and_voting_are_not_there_yet() -> None:

@@ -88,6 +88,7 @@ def test_targets_are_named_in_order_with_their_pointers() -> None:
         Target("sum", "/default/0"),
     ]
     assert router.targets(router.Config(routes=[("a/b", "x")])) == [Target("x", "/routes/0/1")]
+    assert router.targets(router.Config(rules=[{}, {"targets": "x"}])) == []
 
 
 def test_reads_name_every_path_of_the_rules() -> None:
