@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,10 @@ from agent_graph.settings import Settings
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
 
+WAYS_OUT: Final = (
+    "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
+    "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
+)
 DATABASE: Final = "agent-graph.db"
 MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
 
@@ -60,3 +64,60 @@ async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int
         store = await open_store(Path(settings.data_dir) / DATABASE)
     opened.push_async_callback(store.aclose)
     return store
+
+
+# -- who answers ---------------------------------------------------------------------------------------------------
+
+
+def _chooser(settings: Settings) -> Callable[[], Awaitable[Chosen]]:
+    async def choose() -> Chosen:
+        match settings.provider:
+            case "scripted":
+                from agent_graph.llm.scripted import ScriptedModel
+
+                client = ScriptedModel.from_file(Path(str(settings.script)))
+                return Chosen(client, settings.model or "scripted")
+            case "embedded":
+                return _embedded(settings)
+            case "ollama":
+                return await _ollama(settings)
+            case _:
+                return await _whoever_answers(settings)
+
+    return choose
+
+
+async def _ollama(settings: Settings) -> Chosen:
+    from agent_graph.llm.choose import choose_model
+    from agent_graph.llm.hosts import parse_host
+    from agent_graph.llm.ollama import OllamaClient
+
+    client = OllamaClient(
+        parse_host(settings.ollama_host, named=settings.named("ollama_host")), api_key=settings.ollama_api_key,
+        parallel=settings.ollama_num_parallel, max_reply_bytes=settings.limits.value_bytes,
+    )  # fmt: skip
+    try:
+        if settings.model:
+            await client.models()  # is anybody there?
+        choice = await choose_model(client, settings.model)
+    except BaseException:
+        await client.aclose()
+        raise
+    return Chosen(client, choice.model, choice.note)
+
+
+def _embedded(settings: Settings, remark: str = "") -> Chosen:
+    from agent_graph.llm.embedded import EmbeddedModel
+
+    client: ModelClient = EmbeddedModel.find(settings.models_dir, model=settings.model)
+    return Chosen(client, settings.model or EmbeddedModel.default, remark)
+
+
+async def _whoever_answers(settings: Settings) -> Chosen:
+    """Ollama where one answers, else the embedded model where it is installed, else the two ways out."""
+    try:
+        return await _ollama(settings)
+    except (ModelUnreachable, ModelNotConfigured) as refusal:
+        if importlib.util.find_spec("xllamacpp") is None or settings.named("ollama_host"):
+            raise ModelNotConfigured(WAYS_OUT.format(host=settings.ollama_host), host=settings.ollama_host) from refusal
+    return _embedded(settings, MECHANICS)

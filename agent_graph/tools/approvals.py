@@ -81,7 +81,11 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
 
     def view(run: Run) -> JsonObject:
         gate = approval_row(graph, run, run.gates[args.approval_id])
-        return {"run_id": run.run_id, "approval": views.approval(gate), "run": {"run_id": run.run_id, "status": run.status}}
+        return {
+            "run_id": run.run_id,
+            "approval": views.approval(gate),
+            "run": {"run_id": run.run_id, "status": run.status},
+        }
 
     def answered(run: Run) -> Answered:
         return Answered(call.key, call.request_digest, view(run), run.run_id)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.render import as_json, mermaid, topology_hash
 from agent_graph.core.template import instantiate
 from agent_graph.engine import templates
@@ -92,7 +92,7 @@ def from_template(template_id: object, name: object, params: object) -> JsonObje
 
 def _created(checked: Checked, *, action: str, created: bool) -> JsonObject:
     graph = checked.graph
-    warnings = [issue.to_json() for issue in checked.issues if issue.severity == "warning"]
+    warnings: list[JsonValue] = [issue.to_json() for issue in checked.issues if issue.severity == "warning"]
     return {
         "graph_id": graph.name, "graph_version": graph.version, "topology_hash": topology_hash(graph),
         "action": action, "created": created, "issues": [issue.to_json() for issue in checked.issues],
@@ -105,7 +105,12 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
     if not graph_id:
         raise InvalidArgument("delete needs graph_id", argument="graph_id")
     row = await call.deps.store.graphs.get(graph_id)
-    answer: JsonObject = {"graph_id": graph_id, "graph_version": row.graph_version, "action": "delete", "created": False}
+    answer: JsonObject = {
+        "graph_id": graph_id,
+        "graph_version": row.graph_version,
+        "action": "delete",
+        "created": False,
+    }
     await call.deps.store.graphs.delete(graph_id, call.answered(answer))
     return answer
 
@@ -143,7 +148,7 @@ async def graph_inspect(call: Call[InspectParams]) -> JsonObject:
     graph = await call.deps.catalog.get(args.graph_id, args.graph_version or None)
     versions = await call.deps.store.graphs.versions(args.graph_id)
     topology = graph.topology
-    cyclic = [node.id for node in graph.nodes if topology.in_cycle >> node.index & 1]
+    cyclic: list[JsonValue] = [node.id for node in graph.nodes if topology.in_cycle >> node.index & 1]
     return {
         **as_json(graph, include_details=True),
         "reducers": dict(graph.reducers),
@@ -204,5 +209,3 @@ async def _render_source(call: Call[RenderParams]) -> Graph:
     if not args.graph_id:
         raise RenderSourceRequired("say what to draw: graph_id, spec or run_id")
     return await deps.catalog.get(args.graph_id, args.graph_version or None)
-
-

@@ -40,7 +40,9 @@ GraphVersion: TypeAlias = Annotated[
 ]
 Key: TypeAlias = Annotated[
     str,
-    Field(max_length=200, description="Makes a repeated call safe: same key and arguments give the first answer again."),
+    Field(
+        max_length=200, description="Makes a repeated call safe: same key and arguments give the first answer again."
+    ),
 ]
 Cursor: TypeAlias = Annotated[str, Field(max_length=500, description="next_cursor of the page before; empty = first.")]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one page.")]

@@ -22,7 +22,10 @@ PROGRESS_S = 10.0
 """Seconds between two signs of life while a call waits, at most."""
 
 InputParam = Annotated[
-    Any, WithJsonSchema({**ANY_JSON, "description": "The run's input: an object's members become the state, a text {input}."})
+    Any,
+    WithJsonSchema(
+        {**ANY_JSON, "description": "The run's input: an object's members become the state, a text {input}."}
+    ),
 ]
 
 

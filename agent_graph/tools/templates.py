@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.engine import templates
 from agent_graph.tools.graphs import from_template
 from agent_graph.tools.params import JsonObjectParam, Key, Params
@@ -14,7 +14,9 @@ from agent_graph.tools.registry import Call, tool
 
 
 class ListParams(Params):
-    query: Annotated[str, Field(max_length=200, description="Only templates with this in id, title or description.")] = ""
+    query: Annotated[
+        str, Field(max_length=200, description="Only templates with this in id, title or description.")
+    ] = ""
 
 
 @tool(
@@ -24,7 +26,7 @@ class ListParams(Params):
 )  # fmt: skip
 async def graph_template_list(call: Call[ListParams]) -> JsonObject:
     wanted = call.args.query.lower()
-    found = [
+    found: list[JsonValue] = [
         {
             "template_id": template.id, "version": template.version, "title": template.title,
             "description": template.description, "params": template.params, "sample": template.sample,
