@@ -16,7 +16,6 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.runner import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
-from agent_graph.llm.base import ModelClient
 from agent_graph.settings import Settings
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
@@ -78,7 +77,7 @@ def _chooser(settings: Settings) -> Callable[[], Awaitable[Chosen]]:
                 client = ScriptedModel.from_file(Path(str(settings.script)))
                 return Chosen(client, settings.model or "scripted")
             case "embedded":
-                return _embedded(settings)
+                return await _embedded(settings)
             case "ollama":
                 return await _ollama(settings)
             case _:
@@ -106,11 +105,12 @@ async def _ollama(settings: Settings) -> Chosen:
     return Chosen(client, choice.model, choice.note)
 
 
-def _embedded(settings: Settings, remark: str = "") -> Chosen:
-    from agent_graph.llm.embedded import EmbeddedModel
+async def _embedded(settings: Settings, remark: str = "") -> Chosen:
+    from agent_graph.llm.embedded import EmbeddedClient
 
-    client: ModelClient = EmbeddedModel.find(settings.models_dir, model=settings.model)
-    return Chosen(client, settings.model or EmbeddedModel.default, remark)
+    limit = settings.limits.value_bytes
+    client = EmbeddedClient(settings.models_dir, model=settings.model, max_reply_bytes=limit)
+    return Chosen(client, settings.model or (await client.models())[0].name, remark)
 
 
 async def _whoever_answers(settings: Settings) -> Chosen:
@@ -120,4 +120,4 @@ async def _whoever_answers(settings: Settings) -> Chosen:
     except (ModelUnreachable, ModelNotConfigured) as refusal:
         if importlib.util.find_spec("xllamacpp") is None or settings.named("ollama_host"):
             raise ModelNotConfigured(WAYS_OUT.format(host=settings.ollama_host), host=settings.ollama_host) from refusal
-    return _embedded(settings, MECHANICS)
+    return await _embedded(settings, MECHANICS)
