@@ -91,7 +91,8 @@ class Overlay:
             if write.op == "delete":
                 self._changed[key] = statepath.remove(before, rest)
             else:
-                self._changed[key] = statepath.put({key: before}, write.path, write.value)[key]  # type: ignore[index,call-overload]
+                whole: Any = statepath.put({key: before}, write.path, write.value)
+                self._changed[key] = whole[key]
 
     def _at(self, place: Path) -> MaybeJson:
         whole = self._key(place[0])
