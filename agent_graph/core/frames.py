@@ -45,13 +45,10 @@ class Firing:
     attempt: int = 0
     """0 until `node_started`."""
     restart: bool = False
-    """Its call is to be made again, as a new attempt."""
-    answered: bool = False
-    """The latest attempt's call has an answer."""
+    """A call it wants now may have been made before: it is made again, as a new attempt."""
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
-    round: int = 0
 
 
 class Frame:
@@ -60,8 +57,10 @@ class Frame:
     __slots__ = (
         "active",
         "blocked_by",
+        "depths",
         "enabled",
         "ended",
+        "ended_at",
         "full",
         "graph",
         "join_seen",
@@ -91,10 +90,14 @@ class Frame:
         self.soft: set[int] = set()
         """Waiting nodes whose witness does not run: a circle can only be among these."""
         self.nth: dict[int, int] = {}
+        self.depths: dict[int, int] = {}
+        """By node, the depth of its latest firing: it counts for that of the next one."""
         self.last: dict[int, Token] = {}
-        """By node, the token its latest firing made: it belongs to the past of the next one."""
+        """By node, the token its latest firing made, which belongs to the past of the next one; none in the base."""
         self.join_seen: dict[int, dict[str, int]] = {}
         self.ended: list[Token] = []
+        self.ended_at: dict[int, int] = {}
+        """By node at which tokens ended, the depth of the latest firing that did."""
         self.enabled: list[Firing] = []
         """Firings enabled since somebody last took this list."""
 
@@ -115,7 +118,7 @@ class Frame:
             writes.append(Write("set", ("outputs", graph.nodes[node].id), done.output))  # type: ignore[arg-type]  # not MISSING
         writes_current = done.current is not MISSING
         if writes or writes_current:
-            saw = state.seen(tips) if writes_current or done.inputs else -1
+            saw = state.seen(tips) if writes_current else -1
             writer = Writer(node, order, firing.path, firing.past, saw, done.current)
             bit = state.add(writer, writes)
             past |= bit
@@ -127,7 +130,7 @@ class Frame:
         dirty = self._send(node, done.targets, token, by_target)
         for branch in by_target.values():
             token = Token(token.past | branch.past, state.merge_tips((*token.tips, *branch.tips)), token.depth)
-        self.last[node] = token
+        self.last[node], self.depths[node] = token, firing.depth
         self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def drop(self, firing: Firing) -> None:
@@ -148,16 +151,16 @@ class Frame:
         if targets is None:
             dirty += [self._put(edge, token) for edge in topology.out_declared[node]]
             if topology.ends[node]:
-                self._end(token)
+                self._end(node, token)
             return dirty
         for target in dict.fromkeys(targets):
             mine = by_target.get(target, token)
             if target == END:
-                self._end(mine)
+                self._end(node, mine)
             else:
                 dirty.append(self._put(topology.edge_between[node, self.graph.index[target]], mine))
         if not targets:
-            self._end(token)
+            self._end(node, token)
         return dirty
 
     def _put(self, edge: int, token: Token) -> int:
@@ -167,8 +170,9 @@ class Frame:
         self.active |= 1 << target
         return target
 
-    def _end(self, token: Token) -> None:
+    def _end(self, node: int, token: Token) -> None:
         self.ended.append(token)
+        self.ended_at[node] = token.depth
 
     def _leave(self, node: int) -> None:
         del self.running[node]
@@ -238,11 +242,11 @@ class Frame:
         conflicts: tuple[Conflict, ...] = ()
         if node in self.last:
             taken.append(self.last[node])
-        past, tips, depth = taken[0]
+        past, tips, _ = taken[0]
+        depth = max(self.depths.get(node, 0), *(token.depth for token in taken))
         if len(taken) > 1:
             for token in taken[1:]:
                 past |= token.past
-                depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
         nth = self.nth[node] = self.nth.get(node, 0) + 1
@@ -260,8 +264,7 @@ class Frame:
         """One token holds all there is: make it the base, so that memory does not grow with rounds."""
         self.state.compact(tips)
         self.ended.clear()
-        for node, token in self.last.items():
-            self.last[node] = Token(0, (), token.depth)
+        self.last.clear()
         return 0, ()
 
     def _remember_inputs(self, firing: Firing) -> None:
@@ -293,8 +296,10 @@ class Frame:
         self.active |= 1 << firing.node
 
     def look_again(self) -> None:
-        """Find out anew what waiting nodes wait for; none of them may run, or it would have."""
-        self._settle(list(self.full))
+        """Find out anew what waiting nodes wait for. None is enabled: those that may run were, or the frame fails."""
+        for node in self.full:
+            if node not in self.running:
+                self._may_run(node)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,7 +75,7 @@ class Run:
     """Firings that want a step: just enabled with a place, or just answered."""
     out: dict[str, Firing] = field(default_factory=dict)
     """Firings whose effect a driver has taken: a mark in memory, no fact; a folded run has none."""
-    queue: deque[Firing] = field(default_factory=deque)
+    queue: OrderedDict[str, Firing] = field(default_factory=OrderedDict)
     """Enabled firings that wait for one of the run's places."""
     places: int = 0
     """Places taken."""

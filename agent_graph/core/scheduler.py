@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from agent_graph.core import events as e
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.graph import Graph
-from agent_graph.core.outcome import final_state
+from agent_graph.core.outcome import final_state, output_path
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step
 
@@ -75,8 +75,9 @@ def _end(graph: Graph, run: Run) -> Iterator[Record]:
     for conflict in run.frame.end_conflicts():
         yield Record(e.WriteConflict("END", conflict.key, conflict.winner, conflict.losers))
     if final_state(graph, run, ended=True) == ():
-        message = f"the run ended and nothing was written at its output_key {graph.output.path!r}"
-        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": graph.output.path}))
+        path = output_path(graph, run)
+        message = f"the run ended and nothing was written at its output_key {path!r}"
+        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}))
     else:
         yield Record(e.RunCompleted())
 

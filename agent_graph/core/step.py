@@ -40,9 +40,8 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
     assert run.frame is not None
     actions: list[Action] = []
-    attempt = firing.attempt
-    if attempt == 0 or firing.restart:
-        attempt += 1
+    attempt = firing.attempt or 1
+    if not firing.attempt:
         actions += [Record(e.WriteConflict(firing.path, c.key, c.winner, c.losers)) for c in firing.conflicts]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node = graph.nodes[firing.node]
@@ -62,6 +61,9 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
     if isinstance(answer, CallModel):
+        if firing.restart:
+            attempt += 1
+            actions.append(Record(e.NodeStarted(firing.path, attempt)))
         return [*actions, Perform(firing.path, attempt, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
