@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from agent_graph.core.circles import first_of_circle
@@ -72,6 +73,7 @@ class Frame:
         "soft",
         "state",
         "tokens",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, path: str = "") -> None:
@@ -89,6 +91,8 @@ class Frame:
         """Witness -> the waiting nodes to look at again when it is through."""
         self.soft: set[int] = set()
         """Waiting nodes whose witness does not run: a circle can only be among these."""
+        self.watched: dict[int, int] = {}
+        """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
         """By node, the depth of its latest firing: it counts for that of the next one."""
@@ -200,25 +204,36 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
-        blockers = self.blockers(node)
-        if not blockers:
-            return True
-        witness_set = blockers & self.running_set
-        if not witness_set:
+        found = self._running_blockers(node)
+        if not found:
+            found = self.blockers(node)
+            if not found:
+                return True
             self.soft.add(node)
-            witness_set = blockers
-        self.blocked_by.setdefault((witness_set & -witness_set).bit_length() - 1, set()).add(node)
+        self.blocked_by.setdefault((found & -found).bit_length() - 1, set()).add(node)
         return False
 
-    def blockers(self, node: int) -> int:
-        """The active nodes elsewhere that can still put a token on an empty in-edge of a waiting node."""
+    def _running_blockers(self, node: int) -> int:
+        """Some running nodes that can still put a token on an empty in-edge; the search goes on where it ended."""
         topology, full = self.graph.topology, self.full[node]
         in_edges = topology.in_edges[node]
         if len(full) == len(in_edges):
             return 0
+        start = self.watched.get(node, 0)
+        for place in chain(range(start, len(in_edges)), range(start)):
+            edge = in_edges[place]
+            found = 0 if edge in full else topology.feeders(edge) & self.running_set
+            if found:
+                self.watched[node] = place
+                return found
+        return 0
+
+    def blockers(self, node: int) -> int:
+        """The active nodes elsewhere that can still put a token on an empty in-edge of a waiting node."""
+        topology, full = self.graph.topology, self.full[node]
         found = 0
-        for edge in in_edges:
-            if edge not in full and topology.edges[edge].source != ENTRY:
+        for edge in topology.in_edges[node]:
+            if edge not in full:
                 found |= topology.feeders(edge)
         return found & self.active & ~(1 << node)
 

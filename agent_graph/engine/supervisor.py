@@ -94,7 +94,12 @@ class Supervisor:
         row = await self.shell.store.runs.get(run_id)
         graph = await self.catalog.get(row.graph_id, row.graph_version)
         snapshot, events = await self.shell.store.runs.load(run_id)
-        run = checkpoint.load(graph, snapshot) if snapshot is not None else new_run()
+        run = new_run()
+        if snapshot is not None:
+            try:
+                run = checkpoint.load(graph, snapshot)
+            except ValueError:  # of another version of this program: the log is the run
+                _, events = await self.shell.store.runs.load(run_id, from_start=True)
         for event in events:
             evolve(graph, run, event)
         return graph, run
