@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -98,9 +98,7 @@ async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: C
 async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> JsonObject:
     found = TOOLS.get(name)
     if found is None:
-        close = difflib.get_close_matches(name, TOOLS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(TOOLS))
+        raise unknown_tool(name, TOOLS)
     largest = max(deps.limits.spec_bytes, deps.limits.input_bytes) + ENVELOPE_SLACK
     check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
     args = checked(found, arguments)
@@ -120,6 +118,13 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
         raise
 
 
+def unknown_tool(name: str, known: Collection[str]) -> ToolNotFound:
+    """The refusal of a name that is not among `known`, with the one that was probably meant."""
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(known))
+
+
 async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
     """What this key was answered before. Raises `IdempotencyConflict` when it was another request."""
     stored = await deps.store.requests.get(key)
@@ -132,7 +137,7 @@ async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
 
 def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
     """The arguments as the tool's model. Raises `UnknownArgument` or `InvalidArgument` with every fault."""
-    known = list(found.params.model_fields)
+    known = [field.alias or name for name, field in found.params.model_fields.items()]
     for name in arguments:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
