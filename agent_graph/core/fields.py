@@ -11,7 +11,6 @@ from agent_graph.core.issues import Issue, pointer
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 _UNKNOWN: Final = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _MISSING: Final = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
@@ -50,7 +49,7 @@ def faults(error: ValidationError, value: Any) -> list[Field]:
     found: dict[tuple[str, tuple[str | int, ...]], list[str]] = {}
     for one in error.errors(include_url=False, include_input=False):
         kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
-        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence(one))
+        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence({**one}))
     paths = [path for _, path in found]
     return [
         Field(kind, path, " or ".join(dict.fromkeys(sentences)))
@@ -71,7 +70,7 @@ def _path(loc: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
     return tuple(path)
 
 
-def _sentence(one: ErrorDetails) -> str:
+def _sentence(one: Mapping[str, Any]) -> str:
     template = _SENTENCES.get(one["type"])
     if template is None:
         return str(one["msg"])

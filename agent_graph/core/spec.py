@@ -143,7 +143,7 @@ def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
 
 
 def _label_issues(metadata: JsonValue) -> list[Issue]:
-    message = "metadata is flat: texts, numbers, true, false or null"
+    message = "metadata is flat: strings, numbers, true, false or null"
     return [
         Issue("FIELD_INVALID", message, pointer=pointer("metadata", name))
         for name, value in (metadata if isinstance(metadata, dict) else {}).items()

@@ -32,7 +32,7 @@ def _built() -> dict[str, Any]:
 
 
 def json_schema() -> JsonObject:
-    """A new copy of the schema (2020-12). It says what a spec looks like; `compile_graph` says whether it makes sense."""
+    """A new copy of the schema (2020-12): how a spec looks; `compile_graph` says whether it makes sense."""
     from copy import deepcopy
 
     return deepcopy(_built())
