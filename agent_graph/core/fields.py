@@ -84,7 +84,7 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
     if fault.kind == "required":
         return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
     if fault.kind == "unknown":
-        message = f"there is no field `{name}` here{did_you_mean(str(name), known)}"
+        message = f'there is no field "{name}" here{did_you_mean(str(name), known)}'
         return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge)
     subject = f"`{name}`" if isinstance(name, str) and name else "this"
     return Issue("FIELD_INVALID", f"{subject} {fault.sentence}", pointer=where, node_id=node_id, edge=edge)
@@ -98,9 +98,9 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence: ``; did you mean `x`?``, or nothing."""
+    """The end of a sentence: ``; did you mean "x"?``, or nothing."""
     found = closest(name, known)
-    return f"; did you mean `{found}`?" if found else ""
+    return f'; did you mean "{found}"?' if found else ""
 
 
 def _key(name: str) -> str:

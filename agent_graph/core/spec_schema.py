@@ -47,8 +47,7 @@ def _node(kind: str) -> dict[str, Any]:
     for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
         notes[name] = f"Only the default is taken: {reason}."
     for name, note in notes.items():
-        if name in config["properties"]:
-            config["properties"][name]["description"] = note
+        config["properties"][name]["description"] = note
     properties = {k: v for k, v in shell["properties"].items() if k not in ON_NODE}
     properties["type"] = {"const": kind}
     properties["config"] = config

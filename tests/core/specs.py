@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from agent_graph.core.compile import Compiled, compile_graph
@@ -9,7 +10,12 @@ from agent_graph.core.issues import Issue
 
 
 def llm(name: str, key: str = "", **config: Any) -> dict[str, Any]:
-    return {"id": name, "type": "llm", "prompt": "{input}", "config": {**({"output_key": key} if key else {}), **config}}
+    return {
+        "id": name,
+        "type": "llm",
+        "prompt": "{input}",
+        "config": {**({"output_key": key} if key else {}), **config},
+    }
 
 
 def put(name: str, *paths: str) -> dict[str, Any]:
@@ -21,8 +27,12 @@ def pass_(name: str) -> dict[str, Any]:
     return {"id": name, "type": "passthrough"}
 
 
-def join(name: str, output: str = "", *inputs: str) -> dict[str, Any]:
-    return {"id": name, "type": "join", "config": {"output": output, "inputs": list(inputs)}}
+def transform(name: str, *operations: dict[str, Any]) -> dict[str, Any]:
+    return {"id": name, "type": "state_transform", "config": {"operations": list(operations)}}
+
+
+def join(name: str, output: str = "", *inputs: str, **config: Any) -> dict[str, Any]:
+    return {"id": name, "type": "join", "config": {"output": output, "inputs": list(inputs), **config}}
 
 
 def router(name: str, *rules: list[str], default: list[str] | None = None, **config: Any) -> dict[str, Any]:
@@ -49,7 +59,7 @@ def edges(*ways: str) -> list[dict[str, Any]]:
     found = []
     for way in ways:
         names = way.split(">")
-        found += [{"from": a, "to": b} for a, b in zip(names, names[1:], strict=False)]
+        found += [{"from": a, "to": b} for a, b in pairwise(names)]
     return found
 
 

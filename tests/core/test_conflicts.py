@@ -92,14 +92,25 @@ def test_one_certain_writer_beside_one_behind_a_router_is_found() -> None:
     assert conflicts(spec(nodes, "f>a>j", "f>r", "b>j>END")) == [("a", "b")]
 
 
+def test_many_certain_writers_beside_a_single_possible_one_are_found() -> None:
+    nodes = [pass_("f"), *(llm(n, "x") for n in "abc"), router("r", ["z"], default=["END"]), llm("z", "x"), join("j")]
+    assert conflicts(spec(nodes, "f>a>b>c>j>END", "f>r", "z>j")) == [("a", "b", "c", "z")]
+
+
 def test_two_writers_behind_routers_of_their_own_may_never_meet() -> None:
-    nodes = [pass_("f"), *(router(f"r{n}", [n], default=["END"]) for n in "ab"), llm("a", "x"), llm("b", "x"), join("j")]
+    nodes = [
+        pass_("f"),
+        *(router(f"r{n}", [n], default=["END"]) for n in "ab"),
+        llm("a", "x"),
+        llm("b", "x"),
+        join("j"),
+    ]
     assert conflicts(spec(nodes, "f>ra", "f>rb", "a>j>END", "b>j")) == []
 
 
 def test_a_writer_that_the_other_branch_can_lead_to_by_a_later_round_is_not_provable() -> None:
-    nodes = [router("h", ["f"], ["w2"], default=["END"]), pass_("f"), llm("w1", "x"), router("r", ["h"], default=["END"]),
-             llm("w2", "x")]  # fmt: skip
+    turns = [router("h", ["f"], ["w2"], default=["END"]), router("r", ["h"], default=["END"])]
+    nodes = [*turns, pass_("f"), llm("w1", "x"), llm("w2", "x")]
     assert conflicts(spec(nodes, "f>w1>r", "f>w2>END", output_key="x")) == []
 
 
@@ -141,6 +152,15 @@ def test_a_fan_of_hundreds_is_one_issue_that_names_a_few() -> None:
 def test_nothing_is_said_of_nodes_that_never_run() -> None:
     nodes = [pass_("s"), pass_("f"), llm("a", "x"), llm("b", "x"), join("j")]
     assert conflicts(spec(nodes, "s>END", "f>a>j", "f>b>j", "j>END")) == []
+
+
+def test_the_search_ends_when_it_has_looked_at_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_graph.core.conflicts.PROOFS", 1)
+    assert conflicts(council("x", "x", "x")) == [("a0", "a1")]
+    monkeypatch.setattr("agent_graph.core.conflicts.STEPS", 0)
+    assert conflicts(council("x", "x", "x")) == []
+    monkeypatch.setattr("agent_graph.core.conflicts.SIZE", 0)
+    assert conflicts(council("x", "x", "x")) == []
 
 
 def test_ten_thousand_writers_of_one_key_in_order_are_quick() -> None:

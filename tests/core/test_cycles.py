@@ -56,6 +56,10 @@ def test_a_gate_leaves_only_by_a_decision_it_allows() -> None:
     assert cycles(spec([llm("draft"), goes_on, llm("z")], "draft>g>z>END")) == []
 
 
+def test_a_gate_that_can_only_fail_ends_the_run() -> None:
+    assert cycles(spec([gate("g", allowed_decisions=["reject"])], "g>g")) == []
+
+
 def test_a_cycle_a_run_can_enter_by_choice_is_refused_too() -> None:
     nodes = [router("r", ["x"], default=["END"]), pass_("x"), pass_("y")]
     assert cycles(spec(nodes, "x>y>x")) == ["x > y > x"]

@@ -71,6 +71,13 @@ def test_the_shortest_way_through_the_body_counts() -> None:
     assert len(issues({**raw, "max_iterations": 30}, CODE)) == 1
 
 
+def test_ways_of_one_length_are_counted_once() -> None:
+    nodes = [loop("l", "r", "END", 10), router("r", ["a"], default=["b"]), *(put(n) for n in "abcd")]
+    raw = spec(nodes, "a>c", "b>c>d>l", max_iterations=51)
+    assert issues(raw, CODE) == []
+    assert len(issues({**raw, "max_iterations": 50}, CODE)) == 1
+
+
 def test_a_body_that_never_comes_back_needs_nothing() -> None:
     assert issues(spec([loop("l", "a", "END", 32), put("a")], "a>END", max_iterations=2), CODE) == []
 

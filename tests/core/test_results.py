@@ -79,7 +79,13 @@ def test_the_fix_of_ends_that_write_no_key_is_the_current_value() -> None:
 
 
 def test_ends_behind_two_routers_of_a_fork_are_ambiguous() -> None:
-    nodes = [pass_("f"), router("r", ["x"], default=["y"]), router("s", ["x"], default=["y"]), llm("x", "x"), llm("y", "y")]
+    nodes = [
+        pass_("f"),
+        router("r", ["x"], default=["y"]),
+        router("s", ["x"], default=["y"]),
+        llm("x", "x"),
+        llm("y", "y"),
+    ]
     assert len(issues(spec(nodes, "f>r", "f>s", "x>END", "y>END"), CODE)) == 1
 
 
@@ -88,5 +94,13 @@ def test_an_end_beside_a_way_on_is_ambiguous() -> None:
 
 
 def test_what_leads_to_no_end_of_its_own_does_not_count() -> None:
-    nodes = [pass_("s"), pass_("f"), router("r", ["x"], default=["y"]), put("log"), llm("x", "x"), llm("y", "y"), llm("z")]
+    nodes = [
+        pass_("s"),
+        pass_("f"),
+        router("r", ["x"], default=["y"]),
+        put("log"),
+        llm("x", "x"),
+        llm("y", "y"),
+        llm("z"),
+    ]
     assert output(spec(nodes, "s>f", "f>log", "f>r", "x>END", "y>END", "z>END")).by_end == {"x": "x", "y": "y"}

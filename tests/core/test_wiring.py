@@ -38,12 +38,27 @@ def test_a_branch_may_name_its_way_to_the_join_or_to_end() -> None:
 
 
 def test_the_innermost_parallel_takes_the_loose_ends() -> None:
-    nodes = [parallel("p", "j", "q", "c"), parallel("q", "k", "a", "b"), put("a"), put("b"), put("c"), join("k"), join("j")]
+    nodes = [
+        parallel("p", "j", "q", "c"),
+        parallel("q", "k", "a", "b"),
+        put("a"),
+        put("b"),
+        put("c"),
+        join("k"),
+        join("j"),
+    ]
     assert ways(spec(nodes, "j>END")) == ["a>k", "b>k", "c>j", "k>j", "p>q?", "p>c?", "q>a?", "q>b?"]
 
 
 def test_a_node_that_two_parallels_share_leads_to_both_joins() -> None:
-    nodes = [router("r", ["p"], default=["q"]), parallel("p", "j", "a"), parallel("q", "k", "a"), put("a"), join("j"), join("k")]
+    nodes = [
+        router("r", ["p"], default=["q"]),
+        parallel("p", "j", "a"),
+        parallel("q", "k", "a"),
+        put("a"),
+        join("j"),
+        join("k"),
+    ]
     assert ways(spec(nodes, "j>END", "k>END", output_key="x"))[:2] == ["a>j", "a>k"]
 
 
@@ -70,8 +85,8 @@ def test_unknown_ids_are_named_with_the_nearest_known_one() -> None:
         ("/edges/0/to", "", "analyst>strat"),
         ("/edges/1/from", "", "nowhere>END"),
     ]
-    assert found[0].message == 'there is no node "analist"; did you mean `analyst`?'
-    assert found[4].message == 'there is no node "strat"; did you mean `start`?'
+    assert found[0].message == 'there is no node "analist"; did you mean "analyst"?'
+    assert found[4].message == 'there is no node "strat"; did you mean "start"?'
     assert found[5].message == 'there is no node "nowhere"'
 
 
@@ -85,7 +100,7 @@ def test_the_entry_must_be_a_node() -> None:
     raw = {**spec([pass_("start")], "start>END"), "entry": "strat"}
     (issue,) = issues(raw, "ENTRY_UNKNOWN")
     assert issue.pointer == "/entry"
-    assert issue.message == '`entry` names "strat", and there is no such node; did you mean `start`?'
+    assert issue.message == '`entry` names "strat", and there is no such node; did you mean "start"?'
 
 
 def test_two_nodes_of_one_name_are_refused() -> None:
@@ -144,7 +159,11 @@ def test_start_cannot_lead_elsewhere_than_entry_says() -> None:
 
 def test_nothing_leads_to_start_or_comes_after_end() -> None:
     raw = spec([pass_("a")], "a>START", "END>a", "END_RUN>a", "a>END")
-    assert codes(raw) == [("FIELD_INVALID", "/edges/0/to"), ("FIELD_INVALID", "/edges/1/from"), ("FIELD_INVALID", "/edges/2/from")]
+    assert codes(raw) == [
+        ("FIELD_INVALID", "/edges/0/to"),
+        ("FIELD_INVALID", "/edges/1/from"),
+        ("FIELD_INVALID", "/edges/2/from"),
+    ]
 
 
 def test_ending_the_whole_run_is_not_available_yet() -> None:
