@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -116,8 +117,11 @@ def compact(value: JsonValue) -> str:
 
 
 def text_of(value: JsonValue) -> str:
-    """How a value reads inside a text: a string as it is, anything else as compact JSON."""
-    return value if isinstance(value, str) else compact(value)
+    """How a value reads inside a text: a string as it is, anything else as canonical JSON.
+
+    Canonical, so that a prompt is the same whether its values came just now or were read back from the log.
+    """
+    return value if isinstance(value, str) else canonical(value).decode()
 
 
 def size(value: JsonValue) -> int:
@@ -195,8 +199,7 @@ def _check_text_depth(text: str, max_depth: int) -> None:
 def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise _NotJson(f"the key {compact(twice)[:80]} is given twice in one object")
     return made
 

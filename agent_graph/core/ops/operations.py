@@ -120,7 +120,7 @@ def _check_field(operation: JsonObject, name: str, at: str) -> Iterable[Issue]:
         message = "" if isinstance(value, bool) else f"`{name}` is true or false"
     elif name == "template":
         message = "" if isinstance(value, str) else "a template is a text"
-    elif name == "value":
+    else:
         message = _value_fault(operation, value)
     return [Issue("FIELD_INVALID", message, pointer=at)] if message else []
 

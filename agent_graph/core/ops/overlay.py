@@ -91,7 +91,8 @@ class Overlay:
             if write.op == "delete":
                 self._changed[key] = statepath.remove(before, rest)
             else:
-                self._changed[key] = statepath.put({key: before}, write.path, write.value)[key]  # type: ignore[index,call-overload]
+                whole: Any = statepath.put({key: before}, write.path, write.value)
+                self._changed[key] = whole[key]
 
     def _at(self, place: Path) -> MaybeJson:
         whole = self._key(place[0])
@@ -124,13 +125,17 @@ def check_bounds(value: JsonValue) -> None:
     left, depth, level = DEFAULTS.value_bytes, 0, [value]
     while level:
         below: list[JsonValue] = []
+        nested = 0
+        left -= len(level)
         for item in level:
-            left -= 1 + (len(item) if isinstance(item, str | list | dict) else 0)
-            if left < 0:
-                raise NodeFailure("VALUE_TOO_LARGE", f"the value is larger than {DEFAULTS.value_bytes} bytes")
-            if isinstance(item, list | dict):
-                below.extend(item if isinstance(item, list) else item.values())
-        depth += any(isinstance(item, list | dict) for item in level)
+            if isinstance(item, str | list | dict):
+                left -= len(item)
+                if left < 0:
+                    raise NodeFailure("VALUE_TOO_LARGE", f"the value is larger than {DEFAULTS.value_bytes} bytes")
+                if not isinstance(item, str):
+                    nested = 1
+                    below.extend(item if isinstance(item, list) else item.values())
+        depth += nested
         if depth > DEFAULTS.json_depth:
             raise NodeFailure("VALUE_TOO_LARGE", f"the value is nested deeper than {DEFAULTS.json_depth} levels")
         level = below

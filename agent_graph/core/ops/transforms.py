@@ -84,14 +84,15 @@ def append(operation: JsonObject, state: Overlay, target: Target) -> Write:
 
 def merge(operation: JsonObject, state: Overlay, target: Target) -> Write:
     """The members of an object over those that are there; one level deep (the merge *reducer* goes deeper)."""
-    over, before = _operand(operation, state), state.at(target.place)
+    over: Any = _operand(operation, state)
+    before: Any = state.at(target.place)
     before = {} if before is None else before
     for value, what in ((over, "what is merged"), (before, "what is there")):
         if not isinstance(value, dict):
             raise NodeFailure("TRANSFORM_INVALID", f"{what} is {kind(value)}, not an object")
     if target.gathers("merge"):
         return Write("operand", target.place, over)
-    return target.write({**before, **over})  # type: ignore[dict-item]  # both are objects
+    return target.write({**before, **over})
 
 
 def select(operation: JsonObject, state: Overlay, target: Target) -> Write:
