@@ -151,6 +151,15 @@ class Supervisor:
         """How many runs are being driven and how many wait for a place."""
         return {"active": len(self._tasks), "queued": len(self._queue)}
 
+    def drives(self, run_id: str) -> bool:
+        """Whether the run is being moved by this process, or about to be."""
+        return run_id in self._runners or run_id in self._queue
+
+    async def rest(self) -> None:
+        """Return when no run is being driven and none waits for a place."""
+        while going := [*self._tasks.values(), *self._background]:
+            await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def recover(self) -> int:
