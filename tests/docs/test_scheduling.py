@@ -84,7 +84,9 @@ def test_a_cell_of_the_table_of_ways(a: str, b: str, cell: str, kind: str) -> No
         assert drive.run.error is not None
         assert drive.run.error["code"] == "MODEL_BAD_REPLY"
         assert drive.started("meet") == []
-        assert drive.cancelled == ["b#1" if a == "failed" else "a#1"] * ("skipped" not in (a, b) and (a, b) != ("failed",) * 2)
+        assert drive.cancelled == ["b#1" if a == "failed" else "a#1"] * (
+            "skipped" not in (a, b) and (a, b) != ("failed",) * 2
+        )
     elif cell == "never runs":
         assert drive.run.error is not None
         assert drive.run.error["code"] == "OUTPUT_KEY_NOT_WRITTEN"
@@ -118,7 +120,11 @@ _, CURRENT_ROWS = table(PAGE, "current")
 def test_a_row_of_the_table_of_the_current_value(taken: str, cells: list[str]) -> None:
     asked = taken.split(" and ")
     seen = []
-    for meet in (PLAIN, spec("two_ways")["nodes"][-1], {"id": "meet", "type": "join", "config": {"inputs": ["a", "b"]}}):
+    for meet in (
+        PLAIN,
+        spec("two_ways")["nodes"][-1],
+        {"id": "meet", "type": "join", "config": {"inputs": ["a", "b"]}},
+    ):
         body = spec("two_ways")
         body["nodes"][-1] = meet
         body["nodes"].append({"id": "behind", "type": "llm", "config": {"prompt": "{input}", "output_key": "met"}})
@@ -207,9 +213,7 @@ def test_a_chain_runs_to_its_end_beside_a_slow_sibling() -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_of_the_page_gives_one_record_in_every_order_of_answers(name: str) -> None:
     made = graph(name)
-    records = [
-        drive.record_of_run for drive in every_order(lambda: Drive(made, {"ask": ["a", "b"]}, numbered))
-    ]
+    records = [drive.record_of_run for drive in every_order(lambda: Drive(made, {"ask": ["a", "b"]}, numbered))]
     assert all(record == records[0] for record in records)
     assert records[0]["status"] == "completed"
 
