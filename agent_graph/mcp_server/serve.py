@@ -49,7 +49,7 @@ async def _serve(settings: Settings, descriptors: tuple[int, int]) -> int:
 
         gc.freeze()
         gc.enable()
-        why = await Session(build(deps), descriptors, max_depth=settings.limits.json_depth).run()
+        why = await Session(build(deps, settings.toolsets), descriptors, max_depth=settings.limits.json_depth).run()
         logging.getLogger(__name__).info("stopping: %s", why)
         _end_soon()
     return 0

@@ -22,9 +22,9 @@ NAME = "agent-graph"
 Context = ServerRequestContext[Any, Any]
 
 
-def build(deps: Deps) -> Server[Any]:
-    """A server of the toolsets in the settings. It owns nothing: runs live in `deps`, whoever connects or leaves."""
-    tools = shown(deps.settings.toolsets)
+def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
+    """A server of these toolsets. It owns nothing: runs live in `deps`, whoever connects or leaves."""
+    tools = shown(toolsets)
     listed = types.ListToolsResult(tools=published(tools))
     names = {tool.name for tool in tools}
 
