@@ -118,13 +118,12 @@ async def _ollama(settings: Settings) -> Chosen:
         parse_host(settings.ollama_host, named=settings.named("ollama_host")), api_key=settings.ollama_api_key,
         parallel=settings.ollama_num_parallel, max_reply_bytes=settings.limits.value_bytes,
     )  # fmt: skip
-    try:
+    async with AsyncExitStack() as unless_chosen:
+        unless_chosen.push_async_callback(client.aclose)
         if settings.model:
             await client.models()  # is anybody there?
         choice = await choose_model(client, settings.model)
-    except BaseException:
-        await client.aclose()
-        raise
+        unless_chosen.pop_all()
     return Chosen(client, choice.model, choice.note)
 
 

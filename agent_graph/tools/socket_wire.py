@@ -67,7 +67,7 @@ def connected(folder: Path) -> socket.socket:
             made.connect(address)
         if not is_same_user(made):
             raise ConnectionRefusedError("another user listens there")
-    except BaseException:
+    except OSError:
         made.close()
         raise
     return made
