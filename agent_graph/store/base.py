@@ -176,9 +176,9 @@ class RunStore(Protocol):
         """Raises `RunNotFound`."""
         ...
 
-    async def load(self, run_id: str, *, from_start: bool = False) -> tuple[bytes | None, tuple[Event, ...]]:
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
         """The latest snapshot, if any, and the events after it. A snapshot that is not what was written is passed
-        over, and with `from_start` any: the events are the run. Raises `RunNotFound`, and `StoreCorrupt` when the events do not hold together."""
+        over: the events are the run. Raises `RunNotFound`, and `StoreCorrupt` when the events do not hold together."""
         ...
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:

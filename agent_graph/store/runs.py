@@ -114,8 +114,8 @@ class SqliteRuns:
             raise _not_found(run_id)
         return rows[0][1]
 
-    async def load(self, run_id: str, *, from_start: bool = False) -> tuple[bytes | None, tuple[Event, ...]]:
-        return await self._database.read(partial(_load, run_id, from_start))
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
+        return await self._database.read(partial(_load, run_id))
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
         return await self._database.read(partial(_events, run_id, max(first_seq, 0), check_limit(limit)))
@@ -213,10 +213,10 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 
 
-def _load(run_id: str, from_start: bool, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
+def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
     run_no, count, head, _ = _existing(run_id, connection)
     snapshot, first = None, 0
-    found = None if from_start else connection.execute(LATEST, (run_no,)).fetchone()
+    found = connection.execute(LATEST, (run_no,)).fetchone()
     if found is not None and found[1] == _digest(found[2]) and found[0] <= count:
         first, _, snapshot = found
     stored = _stored(run_no, connection, first_seq=first)
