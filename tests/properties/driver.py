@@ -30,7 +30,7 @@ def orders(seed: int) -> dict[str, Order]:
         return ranks.index(min(ranks))
 
     def at_random(shift: int) -> Order:
-        rng = Random(seed * 4 + shift)  # noqa: S311
+        rng = Random(seed * 4 + shift)
         return lambda open_: rng.randrange(len(open_))
 
     return {

@@ -17,6 +17,9 @@ WORDS = ("yes", "no", "deep", "fair")
 """Every scripted answer starts with one of them, so rules on answers do choose."""
 
 
+OPERATIONS = ("set", "set", "increment", "append", "merge", "copy", "select", "compare", "format", "operand")
+
+
 class Filling:
     """Fills in the configs of one shape; `sharing` is how readily nodes write keys that others write too."""
 
@@ -82,7 +85,9 @@ class Filling:
 
     def operation(self, name: str) -> dict[str, Any]:
         rng = self.rng
-        pick = rng.choice(("set", "set", "increment", "append", "merge", "copy", "select", "compare", "format", "operand"))
+        pick = rng.choice(
+            ("set", "set", "increment", "append", "merge", "copy", "select", "compare", "format", "operand")
+        )
         match pick:
             case "operand" if self.reducers:
                 return self.operand(rng.choice(list(self.reducers)))
@@ -91,7 +96,11 @@ class Filling:
             case "append":
                 return {"op": "append", "path": f"a_{name}", "value": rng.choice((1, "x", [2]))}
             case "merge":
-                return {"op": rng.choice(("merge", "merge_object")), "path": f"o_{name}", "value": {rng.choice("uv"): 1}}
+                return {
+                    "op": rng.choice(("merge", "merge_object")),
+                    "path": f"o_{name}",
+                    "value": {rng.choice("uv"): 1},
+                }
             case "copy":
                 return {"op": "copy", "path": self.own_key(name), "from": rng.choice(("doc.z", "a.b", self.read_key()))}
             case "select":
@@ -122,10 +131,12 @@ class Filling:
 
     def predicate(self) -> dict[str, Any]:
         rng = self.rng
+        answer = rng.choice((f"outputs.{self.node_name()}", self.read_key()))
+        number = rng.choice(("total", "q", "doc.x", *(f"i_{name}" for name in self.shape.counters)))
         simple: dict[str, Any] = rng.choice((
-            {"path": rng.choice((f"outputs.{self.node_name()}", self.read_key())), "op": "contains", "value": rng.choice(WORDS)},
+            {"path": answer, "op": "contains", "value": rng.choice(WORDS)},
             {"path": self.read_key(), "op": rng.choice(("exists", "not_exists", "empty", "not_empty"))},
-            {"path": rng.choice(("total", "q", "doc.x", *(f"i_{n}" for n in self.shape.counters))), "op": rng.choice(("lt", "gte")), "value": 3},
+            {"path": number, "op": rng.choice(("lt", "gte")), "value": 3},
             {"path": "last", "op": "eq", "value": "yes"},
             {"path": "log", "op": "regex", "value": "[ae]"},
         ))  # fmt: skip

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.graph import Graph
 from tests.properties.fillings import INPUT, REDUCERS, Filling
+from tests.properties.shape_reading import after, ways_of
 from tests.properties.shapes import Shape, structured, unstructured
 
 SMALLEST, LARGEST = 2, 25
@@ -31,7 +32,7 @@ class Case:
 
 def case(seed: int) -> Case:
     """The graph of `seed`: it tries until the compiler accepts one, which takes a few tries at most."""
-    rng = Random(seed)  # noqa: S311
+    rng = Random(seed)
     refusals: list[str] = []
     while True:
         spec = candidate(rng)
@@ -149,16 +150,5 @@ def features(spec: dict[str, Any]) -> set[str]:
 
 def has_cycle(spec: dict[str, Any]) -> bool:
     """A token can come back to a node it came from."""
-    from tests.properties.second_reading import ways_of
-
     ways = ways_of(spec)
-    for start in ways:
-        seen, todo = set(), list(ways[start])
-        while todo:
-            name = todo.pop()
-            if name == start:
-                return True
-            if name not in seen:
-                seen.add(name)
-                todo += ways.get(name, [])
-    return False
+    return any(name in after(ways, name) for name in ways)

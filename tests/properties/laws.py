@@ -11,7 +11,7 @@ from agent_graph.core import checkpoint, events, statepath
 from agent_graph.core.effects import MISSING, Done
 from agent_graph.core.events import Event
 from agent_graph.core.run import canonical_record, decide, final_state, state
-from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, start
+from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
 from tests.properties.graphs import Case
 from tests.properties.second_reading import Firing, Reading
 from tests.properties.world import World
@@ -26,7 +26,7 @@ def world_of(seed: int) -> World:
 
 
 def read(case: Case, world: World, seed: int) -> Reading:
-    rng = Random(seed)  # noqa: S311
+    rng = Random(seed)
 
     def pick(going: Sequence[Firing]) -> Firing:
         return going[rng.randrange(len(going))]
@@ -50,7 +50,7 @@ def check(case: Case, *, seed: int, every_cut: bool = False) -> Drive:
         same(drive, drives[0])
     first = drives[seed % len(drives)]
     replays(first)
-    rng = Random(seed)  # noqa: S311
+    rng = Random(seed)
     cuts = range(1, len(first.log) + 1)
     for cut in cuts if every_cut else rng.sample(cuts, min(2, len(cuts))):
         continues(first, reading, cut, orders(seed + cut))
@@ -78,8 +78,6 @@ def settled(drive: Drive) -> None:
 
 def unchanged(drive: Drive) -> None:
     """No event was changed by what was done with it."""
-    from tests.properties.driver import seal
-
     for event, sealed in zip(drive.log, drive.sealed, strict=True):
         assert seal(event) == sealed, "a value that belongs to an event was changed"
 

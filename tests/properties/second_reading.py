@@ -17,6 +17,7 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.ops import reducers
 from agent_graph.errors import NodeFailure
+from tests.properties.shape_reading import Feeds, after, declared_of, forward_order, ways_of
 from tests.properties.world import World
 
 Point: TypeAlias = tuple[str, ...]
@@ -24,71 +25,6 @@ Point: TypeAlias = tuple[str, ...]
 Past: TypeAlias = frozenset[Point]
 START: Point = ()
 """The run's input as the first write of the current value."""
-
-
-def ways_of(spec: dict[str, Any]) -> dict[str, list[str]]:
-    """Node -> the nodes it can put a token on, once each: declared edges first, then targets (forward order's order)."""
-    declared = declared_of(spec)
-    ways = {}
-    for node in spec["nodes"]:
-        targets = [target for target in targets_of(node) if target not in ("END", "END_RUN")]
-        ways[node["id"]] = list(dict.fromkeys([t for t in declared[node["id"]] if t != "END"] + targets))
-    return ways
-
-
-def targets_of(node: dict[str, Any]) -> list[str]:
-    """What a node can choose: rules, default; branches; entry, exit, on_limit; on_reject, on_request_changes."""
-    config = node.get("config", {})
-    found: list[Any] = []
-    for rule in config.get("rules", ()):
-        found += rule["targets"]
-    found += config.get("default") or []
-    found += [branch["entry"] for branch in config.get("branches", ())]
-    if node["type"] == "loop":
-        found += [config["entry"], config["exit"], *(config.get("on_limit") or [])]
-    for name in ("on_reject", "on_request_changes"):
-        if isinstance(config.get(name), list):
-            found += config[name]
-    return found
-
-
-def declared_of(spec: dict[str, Any]) -> dict[str, list[str]]:
-    """Node -> targets of its declared edges, END among them; a branch node without out-edges leads to the join."""
-    declared: dict[str, list[str]] = {node["id"]: [] for node in spec["nodes"]}
-    for edge in spec.get("edges", ()):
-        if edge["from"] != "START":
-            declared[edge["from"]].append(edge["to"])
-    nodes = {node["id"]: node for node in spec["nodes"]}
-    for node in spec["nodes"]:
-        join = node.get("config", {}).get("join", "") if node["type"] == "parallel" else ""
-        if not join:
-            continue
-        seen, todo = {join}, [branch["entry"] for branch in node["config"]["branches"]]
-        while todo:
-            name = todo.pop()
-            if name in seen or name == "END":
-                continue
-            seen.add(name)
-            onward = declared[name] + targets_of(nodes[name])
-            if not onward:
-                declared[name] = [join]
-            todo += onward
-    return declared
-
-
-def forward_order(spec: dict[str, Any]) -> list[str]:
-    """Reverse postorder of a depth-first search from the entry."""
-    ways, seen, postorder = ways_of(spec), set(), []
-
-    def visit(name: str) -> None:
-        seen.add(name)
-        for target in ways[name]:
-            if target not in seen:
-                visit(target)
-        postorder.append(name)
-
-    visit(spec["entry"])
-    return [*reversed(postorder), *(name for name in ways if name not in seen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +106,13 @@ class Reading:
         self.firings: dict[Point, Firing] = {}
         self.running: dict[str, Firing] = {}
         self.ended: list[Token] = []
+        self.finished: list[Firing] = []
+        """The firings that are done, in the order in which they were."""
+        self.circles = 0
+        """How often the rule of circles had to choose."""
         self.seen: dict[Point, Point] = {}
         """Write of the current value -> the write that its firing saw."""
-        self._feeds: dict[tuple[str, str, str], bool] = {}
+        self.feeds = Feeds(self.spec)
 
     def run(self) -> Reading:
         self.enable()
@@ -184,20 +124,6 @@ class Reading:
             self.enable()
 
     # ---- section 2: tokens
-
-    def feeds(self, active: str, edge: tuple[str, str]) -> bool:
-        """A path leads from the node `active` to `edge` that avoids the edge's target (kept: the graph stays)."""
-        key = (active, *edge)
-        if key not in self._feeds:
-            source, avoided = edge
-            seen, todo = set(), [active] if active != avoided else []
-            while todo:
-                name = todo.pop()
-                if name not in seen and name != avoided:
-                    seen.add(name)
-                    todo += self.ways[name]
-            self._feeds[key] = source in seen
-        return self._feeds[key]
 
     def into(self, node: str) -> list[tuple[str, str]]:
         return [edge for edge in self.edges if edge[1] == node]
@@ -230,18 +156,10 @@ class Reading:
             held |= more
         free = [node for node in waiting if node not in held]
 
-        def reach(node: str) -> set[str]:
-            seen: set[str] = set()
-            todo = list(waits[node])
-            while todo:
-                name = todo.pop()
-                if name not in seen:
-                    seen.add(name)
-                    todo += waits[name]
-            return seen
-
-        reached = {node: reach(node) for node in free}
+        among = {node: sorted(waits[node]) for node in free}  # what is not held waits for nothing that is
+        reached = {node: after(among, node) for node in free}
         bottom = [node for node in free if all(node in reached[other] for other in reached[node])]
+        self.circles += bool(bottom)
         return [min(bottom, key=self.forward.index)] if bottom else []
 
     def fire(self, node: str) -> None:
@@ -270,7 +188,7 @@ class Reading:
         inside, todo = set(), [self.config(node).entry]
         while todo:
             name = todo.pop()
-            if name not in inside and name != node and name != "END":
+            if name not in inside | {node, "END"}:
                 inside.add(name)
                 todo += self.ways[name]
         return {name for name in inside - without if any(self.feeds(name, edge) for edge in self.into(node))}
@@ -299,6 +217,7 @@ class Reading:
 
     def finish(self, firing: Firing, done: Done) -> None:
         firing.done = done
+        self.finished.append(firing)
         del self.running[firing.node]
         saw = self.seen_write(firing.past)
         past = firing.past | {firing.point}
@@ -356,16 +275,8 @@ class Reading:
         return found
 
     def in_or_behind_cycle(self, node: str) -> bool:
-        def after(name: str) -> set[str]:
-            seen, todo = set(), list(self.ways[name])
-            while todo:
-                name = todo.pop()
-                if name not in seen:
-                    seen.add(name)
-                    todo += self.ways[name]
-            return seen
-
-        return any(other in after(other) and (other == node or node in after(other)) for other in self.ways)
+        circling = [name for name in self.ways if name in after(self.ways, name)]
+        return any(name == node or node in after(self.ways, name) for name in circling)
 
     def past_of(self, write: Point) -> Past:
         """What came before a write: for a branch's own value its firing too."""

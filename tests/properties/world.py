@@ -1,4 +1,4 @@
-"""What answers a run from outside, as pure functions of what is asked: the same question always gets the same answer."""
+"""What answers a run from outside: pure functions, so the same question always gets the same answer."""
 
 from __future__ import annotations
 
