@@ -36,7 +36,7 @@ docs:  ## docs and examples run, and agree with the code
 	$(BIN)/python -m pytest -q tests/docs
 
 golden:  ## rewrite the wire's reference files after a wanted change; read the diff
-	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden
+	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden tests/docs/test_reference.py
 
 bench:  ## the benchmarks, as numbers
 	$(BIN)/python -m pytest -q tests/benchmarks

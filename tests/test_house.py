@@ -23,8 +23,8 @@ FUNCTION_LINES = 50
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
 BROAD_EXCEPT = {"agent_graph/tools/registry.py": "a bug becomes INTERNAL", "agent_graph/core/step.py": "NodeFailed"}
 TEST_FOLDERS = {
-    "benchmarks", "cli", "console", "core", "distributed", "docs", "engine", "golden", "live", "llm", "mcp_server",
-    "patterns", "process", "properties", "scenarios", "store", "tools", "typing",
+    "benchmarks", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live", "llm",
+    "mcp_server", "patterns", "process", "properties", "scenarios", "store", "tools", "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -66,7 +66,9 @@ def test_a_function_fits_on_one_screen(path: Path) -> None:
 def test_a_module_says_in_one_sentence_what_it_does(path: Path) -> None:
     first = (ast.get_docstring(tree(path)) or "").partition("\n\n")[0]
     assert first.endswith("."), "the first paragraph is one sentence and ends with a full stop"
-    assert not re.search(r"[.!?] [A-Z]", first), "one sentence; the rest goes into the next paragraph"
+    sentences = 1 + len(re.findall(r"[.!?]\s+[A-Z]", first))
+    may_say_what_it_may_not = path.is_relative_to(PACKAGE / "core") or path.is_relative_to(PACKAGE / "store")
+    assert sentences <= 1 + may_say_what_it_may_not, "the rest goes into the next paragraph"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)

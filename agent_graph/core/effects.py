@@ -6,7 +6,7 @@ A step is one pure function, asked again after every answer:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -145,3 +145,21 @@ class ApprovalAnswer:
 
 
 Answer: TypeAlias = ModelAnswer | ApprovalAnswer
+
+
+def answer_to_json(answer: ModelAnswer) -> JsonObject:
+    """The JSON object of a model's answer; fields that hold their default are left out."""
+    body: JsonObject = {}
+    for f in fields(ModelAnswer):
+        value = getattr(answer, f.name)
+        if f.name == "text" or value != f.default:
+            body[f.name] = list(value) if isinstance(value, tuple) else value
+    return body
+
+
+def answer_from_json(body: JsonObject) -> ModelAnswer:
+    """The answer a `model_answered` event holds."""
+    arguments: dict[str, Any] = dict(body)
+    if "warnings" in arguments:
+        arguments["warnings"] = tuple(arguments["warnings"])
+    return ModelAnswer(**arguments)

@@ -90,7 +90,7 @@ def check_value(value: Any, *, max_depth: int, max_bytes: int | None = None) -> 
 def canonical(value: JsonValue) -> bytes:
     """RFC 8785 bytes of `value`, with one addition: integers beyond 2^53 are written out exactly.
 
-    Expects a value that `check_value` accepts; of others, ``NaN``, lone surrogates and longer integers are a ValueError.
+    Expects a value that `check_value` accepts; ``NaN``, a lone surrogate or a longer integer is a ValueError.
     """
     try:
         text = _sorted_encoder.encode(value)
@@ -156,7 +156,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def fits(number: float) -> bool:
+def fits(number: int | float) -> bool:
     """Whether a computed number is one JSON can carry here: finite, at most `MAX_INTEGER_DIGITS` digits."""
     return math.isfinite(number) if isinstance(number, float) else -_INTEGER_BOUND < number < _INTEGER_BOUND
 

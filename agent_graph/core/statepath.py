@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from agent_graph.core.effects import MISSING, MaybeJson
 from agent_graph.core.issues import pointer as to_pointer
@@ -57,11 +57,12 @@ def resolve(value: JsonValue, path: str) -> tuple[str, ...]:
     return tuple(resolved)
 
 
-def put(value: JsonValue, segments: Sequence[str], new: JsonValue) -> JsonValue:
+def put(value: JsonValue, segments: Sequence[str], new: JsonValue, *, force: bool = False) -> JsonValue:
     """`value` with `new` at `segments`; what lies beside the path is shared, nothing given is changed.
 
     Objects are made where there is nothing or null. In a list a segment is the index of an element, or ``-`` (or the
-    list's length) for one more. Raises `NodeFailure` TRANSFORM_INVALID where a segment cannot be applied.
+    list's length) for one more. Where a segment cannot be applied, `force` puts an object in the way's place (the later
+    of two concurrent writes stands); else it raises `NodeFailure` TRANSFORM_INVALID.
     """
     parents: list[JsonValue] = []
     here: MaybeJson = value
@@ -69,7 +70,9 @@ def put(value: JsonValue, segments: Sequence[str], new: JsonValue) -> JsonValue:
         if here is None or here is MISSING:
             here = {}
         if not isinstance(here, dict) and not (isinstance(here, list) and _position(here, segment) is not None):
-            raise _cannot_write(here, segments, depth)
+            if not force:
+                raise _cannot_write(here, segments, depth)
+            here = {}
         parents.append(here)
         here = _member(here, segment)
     made = new
@@ -87,12 +90,11 @@ def remove(value: JsonValue, segments: Sequence[str]) -> JsonValue:
         here = _member(here, segment)
     if here is MISSING:
         return value
-    last = parents[-1]
+    last: Any = parents[-1]  # an object or a list: only these have members
     made: JsonValue
     if isinstance(last, dict):
         made = {key: item for key, item in last.items() if key != segments[-1]}
     else:
-        assert isinstance(last, list)  # only these two have members
         index = int(segments[-1])
         made = last[:index] + last[index + 1 :]
     for parent, segment in zip(reversed(parents[:-1]), reversed(segments[:-1]), strict=True):
@@ -153,12 +155,11 @@ def _position(items: list[JsonValue], segment: str) -> int | None:
     return None
 
 
-def _with(parent: MaybeJson, segment: str, item: JsonValue) -> JsonValue:
+def _with(parent: Any, segment: str, item: JsonValue) -> JsonValue:
+    """A copy of an object or list that has a place for `segment`, with `item` there."""
     if isinstance(parent, dict):
         return {**parent, segment: item}
-    assert isinstance(parent, list)  # `put` and `remove` went through it
-    index = _position(parent, segment)
-    assert index is not None
+    index = len(parent) if segment == "-" else int(segment)
     return [*parent[:index], item, *parent[index + 1 :]]
 
 

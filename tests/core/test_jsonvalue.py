@@ -119,9 +119,12 @@ def test_floats_are_read_as_they_are_and_an_overflow_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "line 1, column 1"), ("{", "not JSON"), ("[1,]", "not JSON"), ("[1] x", "Extra data"), ("NaN", "NaN is not JSON"),
-        ('{"a":-Infinity}', "-Infinity is not JSON"), ('{"a":1,"b":2,"a":3}', 'key "a" is given twice'), ('"\\ud800"', "surrogate"),
-        ('{"x":{"\\uDC00":1}}', "surrogate"), ('"\ud800"', "surrogate"), (b'"\xff"', "not UTF-8 at byte 1"), ("'a'", "not JSON"),
+        ("", "line 1, column 1"), ("{", "not JSON"), ("[1,]", "not JSON"), ("[1] x", "Extra data"),
+        ("NaN", "NaN is not JSON"),
+        ('{"a":-Infinity}', "-Infinity is not JSON"), ('{"a":1,"b":2,"a":3}', 'key "a" is given twice'),
+        ('"\\ud800"', "surrogate"),
+        ('{"x":{"\\uDC00":1}}', "surrogate"), ('"\ud800"', "surrogate"), (b'"\xff"', "not UTF-8 at byte 1"),
+        ("'a'", "not JSON"),
         ('"\t"', "not JSON"), ("01", "not JSON"), ('"abc', "not JSON"), ("\ufeff1", "not JSON"),
     ],
 )  # fmt: skip
@@ -181,7 +184,8 @@ def test_every_json_value_passes_the_check(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (math.nan, "nan"), ([math.inf], "inf"), ([10**4300], "4300 digits"), ("\ud800", "surrogate"), ({"\udc00": 1}, "surrogate"),
+        (math.nan, "nan"), ([math.inf], "inf"), ([10**4300], "4300 digits"), ("\ud800", "surrogate"),
+        ({"\udc00": 1}, "surrogate"),
         ({1: 2}, "key is a int"), ((1,), "tuple is not a JSON value"), ({"a": [b"x"]}, "bytes is not"),
     ],
 )  # fmt: skip
@@ -221,7 +225,8 @@ def test_equal_values_are_equal(left: Any, right: Any) -> None:
     ("left", "right"),
     [
         (True, 1), (False, 0), (0.0, False), (1, "1"), (None, False), ([1], [1, 2]), ([1], {"0": 1}), ({"a": 1}, [1]),
-        ({"a": 1}, {"b": 1}), (2**53 + 1, float(2**53)), (10**400, 1e308), ("é", "e\u0301"), ([[1]], [[True]]), ([], None),
+        ({"a": 1}, {"b": 1}), (2**53 + 1, float(2**53)), (10**400, 1e308), ("é", "e\u0301"), ([[1]], [[True]]),
+        ([], None),
     ],
 )  # fmt: skip
 def test_different_values_are_different(left: Any, right: Any) -> None:

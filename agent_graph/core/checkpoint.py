@@ -1,0 +1,168 @@
+"""A snapshot: a run's fold as bytes, so that resuming need not read the whole log; it holds nothing the log does not."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import fields
+from typing import Any
+
+from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.frames import Firing, Frame, Token
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.merge import Conflict, Entry, Slot, State, Writer
+from agent_graph.core.run import Gate, Run, Usage
+
+FORMAT = 1
+_PLAIN = (
+    "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
+    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
+)  # fmt: skip
+
+
+def dump(run: Run) -> bytes:
+    """The fold as UTF-8 JSON. What a driver has in hand is put back: a loaded run offers it anew."""
+    body: dict[str, Any] = {"format": FORMAT, **{name: getattr(run, name) for name in _PLAIN}}
+    body["open"] = [*run.out, *run.open]
+    body["queue"] = [firing.path for firing in run.queue]
+    body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
+    body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
+    if run.frame is not None:
+        body["frame"] = _frame_out(run.frame)
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def load(graph: Graph, data: bytes) -> Run:
+    """The run `dump` wrote; KeyError or ValueError when the bytes are not such a snapshot."""
+    body: dict[str, Any] = json.loads(data)
+    if body["format"] != FORMAT:
+        raise ValueError(f"snapshot format {body['format']!r} is not {FORMAT}")
+    run = Run(**{name: body[name] for name in _PLAIN})
+    run.usage = Usage(**body["usage"])
+    for item in body["gates"]:
+        gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
+        run.gates[gate.approval_id] = gate
+    if "frame" in body:
+        run.frame = _frame_in(graph, body["frame"])
+        by_path = {firing.path: firing for firing in run.frame.running.values()}
+        run.open = {path: by_path[path] for path in body["open"]}
+        run.queue = deque(by_path[path] for path in body["queue"])
+    return run
+
+
+# -- frames --------------------------------------------------------------------------------------------------------
+
+
+def _frame_out(frame: Frame) -> JsonObject:
+    body: dict[str, Any] = {
+        "path": frame.path,
+        "state": _state_out(frame.state),
+        "tokens": [[edge, [_token_out(token) for token in queue]] for edge, queue in frame.tokens.items()],
+        "running": [_firing_out(firing) for firing in frame.running.values()],
+        "nth": list(frame.nth.items()),
+        "last": [[node, _token_out(token)] for node, token in frame.last.items()],
+        "join_seen": list(frame.join_seen.items()),
+        "ended": [_token_out(token) for token in frame.ended],
+    }
+    return body
+
+
+def _frame_in(graph: Graph, body: Any) -> Frame:
+    frame = Frame(graph, body["path"])
+    frame.state = _state_in(graph, body["state"])
+    for edge, tokens in body["tokens"]:
+        frame.place(edge, (_token_in(token) for token in tokens))
+    for item in body["running"]:
+        frame.run_on(_firing_in(item))
+    frame.nth = {node: count for node, count in body["nth"]}
+    frame.last = {node: _token_in(token) for node, token in body["last"]}
+    frame.join_seen = {node: seen for node, seen in body["join_seen"]}
+    frame.ended = [_token_in(token) for token in body["ended"]]
+    frame.look_again()
+    return frame
+
+
+def _token_out(token: Token) -> list[Any]:
+    return [f"{token.past:x}", list(token.tips), token.depth]
+
+
+def _token_in(body: Any) -> Token:
+    return Token(int(body[0], 16), tuple(body[1]), body[2])
+
+
+def _firing_out(firing: Firing) -> JsonObject:
+    body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing)}
+    body["past"] = f"{firing.past:x}"
+    body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
+    body["answers"] = [
+        ["model", answer_to_json(a)]
+        if isinstance(a, ModelAnswer)
+        else ["approval", {f.name: getattr(a, f.name) for f in fields(ApprovalAnswer)}]
+        for a in firing.answers
+    ]
+    return body
+
+
+def _firing_in(body: Any) -> Firing:
+    body = dict(body)
+    body["past"] = int(body["past"], 16)
+    body["tips"] = tuple(body["tips"])
+    body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
+    body["answers"] = [
+        answer_from_json(item) if kind == "model" else ApprovalAnswer(**item) for kind, item in body["answers"]
+    ]
+    return Firing(**body)
+
+
+# -- state ---------------------------------------------------------------------------------------------------------
+
+
+def _state_out(state: State) -> JsonObject:
+    writers = [
+        [number, w.node, list(w.order), w.path, f"{w.past:x}", w.saw, [] if w.current is MISSING else [w.current],
+         [_slot_out(slot) for slot in w.slots]]
+        for number, w in state.writers.items()
+    ]  # fmt: skip
+    body: dict[str, Any] = {
+        "base": [[_slot_out(slot), value] for slot, value in state.base.items()],
+        "base_current": state.base_current,
+        "base_writers": [
+            [_slot_out(slot), [[list(path), list(who)] for path, who in known.items()]]
+            for slot, known in state.base_writers.items()
+        ],
+        "journal": [
+            [_slot_out(slot), [[list(n.order), n.writer, n.op, list(n.rest), n.value] for n in entries]]
+            for slot, entries in state.journal.items()
+        ],
+        "writers": writers,
+        "offset": state.offset,
+        "next": state.next,
+    }
+    return body
+
+
+def _state_in(graph: Graph, body: Any) -> State:
+    state = State(graph.reducers)
+    state.base = {_slot_in(slot): value for slot, value in body["base"]}
+    state.base_current = body["base_current"]
+    for slot, known in body["base_writers"]:
+        state.base_writers[_slot_in(slot)] = {tuple(path): (who[0], who[1]) for path, who in known}
+    for slot, entries in body["journal"]:
+        state.journal[_slot_in(slot)] = [
+            Entry((o[0], o[1], o[2], o[3]), writer, op, tuple(rest), value) for o, writer, op, rest, value in entries
+        ]
+    for number, node, order, path, past, saw, current, slots in body["writers"]:
+        value = current[0] if current else MISSING
+        slots_in = tuple(_slot_in(slot) for slot in slots)
+        state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
+    state.offset, state.next = body["offset"], body["next"]
+    return state
+
+
+def _slot_out(slot: Slot) -> Any:
+    return slot if isinstance(slot, str) else list(slot)
+
+
+def _slot_in(body: Any) -> Slot:
+    return body if isinstance(body, str) else (body[0], body[1])

@@ -1,0 +1,237 @@
+"""One function per fact: what it changes in a run. Facts about what is no longer there change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from agent_graph.core import events as e
+from agent_graph.core.effects import ApprovalAnswer, answer_from_json
+from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.outcome import to_done
+from agent_graph.core.run import PLACED, Gate, Run
+
+STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
+
+
+def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
+    run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
+    run.thread_id, run.model = fact.thread_id, fact.model
+    run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
+    run.frame = Frame(graph)
+    run.frame.state.base_current = fact.input
+    run.frame.state.base.update(spread(graph, fact.input))
+
+
+def spread(graph: Graph, value: JsonValue) -> JsonObject:
+    """The state an input starts with: an object's members, less those only a gate may write."""
+    if not isinstance(value, dict):
+        return {}
+    gates = {node.config.output_key or node.id for node in graph.nodes if node.type == "human_approval"}
+    guarded = {
+        key
+        for key in value
+        if any(gate == key or gate.startswith((key + ".", f"/{key}/")) or gate == f"/{key}" for gate in gates)
+    }
+    return {key: member for key, member in value.items() if key not in guarded}
+
+
+def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
+    run.lifecycle, run.started_at_ms = "running", event.at_ms
+    _frame(run).enter()
+    _admit(graph, run)
+
+
+def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted) -> None:
+    run.lifecycle = "interrupted"
+    run.error = fact.error or {"code": "INTERRUPTED", "message": fact.reason}
+
+
+def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None:
+    run.lifecycle, run.error = "running", None
+    run.open = {**run.out, **run.open}
+    run.out = {}
+    for firing in run.open.values():
+        # A started call without an answer is made again as a new attempt; an answered one only needs its step.
+        firing.restart = firing.attempt > 0 and not firing.answered
+
+
+def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
+    run.cancel_reason = fact.reason
+
+
+def _ended(lifecycle: str) -> Callable[..., None]:
+    def fold(graph: Graph, run: Run, event: e.Event, fact: Any) -> None:
+        run.lifecycle, run.finished_at_ms = lifecycle, event.at_ms
+        run.open, run.out = {}, {}
+        run.queue.clear()
+        if isinstance(fact, e.RunFailed):
+            run.error = fact.error
+        elif isinstance(fact, e.RunCancelled):
+            run.error = {"code": "CANCELLED", "message": fact.reason}
+
+    return fold
+
+
+def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
+
+
+def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswered) -> None:
+    answer = answer_from_json(fact.answer)
+    usage = run.usage
+    usage.llm_calls += 1
+    usage.prompt_tokens += answer.prompt_tokens or 0
+    usage.completion_tokens += answer.completion_tokens or 0
+    usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        firing.answers.append(answer)
+        firing.answered = True
+        _reopen(run, firing)
+
+
+def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        run.usage.nodes += 1
+        _remove(graph, run, firing)
+        _frame(run).finish(firing, to_done(fact))
+        _admit(graph, run)
+
+
+def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        _remove(graph, run, firing)
+        _frame(run).drop(firing)
+        if run.failure is None:
+            node_id = graph.nodes[firing.node].id
+            run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+
+
+def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
+    run.failure = fact.error
+
+
+def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        _remove(graph, run, firing)
+        _frame(run).drop(firing)
+
+
+def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
+    run.gates[fact.approval_id] = Gate(
+        approval_id=fact.approval_id, firing=fact.firing, node_id=fact.firing.rpartition("#")[0], round=fact.round,
+        prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
+        allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
+        opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
+    )  # fmt: skip
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        firing.approval_id, firing.round = fact.approval_id, fact.round
+        run.open.pop(firing.path, None)
+
+
+def _voted(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalVoted) -> None:
+    gate = run.gates.get(fact.approval_id)
+    if gate is not None:
+        gate.votes.append({**fact.vote, "at_ms": event.at_ms})
+
+
+def _decided(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalDecided) -> None:
+    decision: JsonObject = {
+        "decision": fact.decision, "note": fact.note, "by": fact.by, "via": fact.via, "at_ms": event.at_ms,
+    }  # fmt: skip
+    answer = ApprovalAnswer(0, fact.decision, fact.note, fact.by, fact.via, event.at_ms)
+    _close(run, fact.approval_id, STATUS_OF[fact.decision], decision, answer)
+
+
+def _expired(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalExpired) -> None:
+    _close(run, fact.approval_id, "expired", None, ApprovalAnswer(0, "expired", "", "", "", event.at_ms))
+
+
+def _withdrawn(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalWithdrawn) -> None:
+    gate = run.gates.get(fact.approval_id)
+    if gate is not None and gate.status == "pending":
+        gate.status = "withdrawn"
+
+
+def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None, answer: ApprovalAnswer) -> None:
+    gate = run.gates.get(approval_id)
+    if gate is None or gate.status != "pending":
+        return
+    gate.status, gate.decision = status, decision
+    firing = run.firing(gate.firing)
+    if firing is not None and firing.approval_id == approval_id:
+        firing.approval_id = ""
+        firing.answers.append(replace_round(answer, gate.round))
+        run.open[firing.path] = firing
+
+
+def replace_round(answer: ApprovalAnswer, number: int) -> ApprovalAnswer:
+    """`answer` as the one of round `number`."""
+    return ApprovalAnswer(number, answer.decision, answer.note, answer.by, answer.via, answer.at_ms)
+
+
+def _frame(run: Run) -> Frame:
+    assert run.frame is not None, "a run that was accepted has a frame"
+    return run.frame
+
+
+def _reopen(run: Run, firing: Firing) -> None:
+    run.out.pop(firing.path, None)
+    run.open[firing.path] = firing
+
+
+def _remove(graph: Graph, run: Run, firing: Firing) -> None:
+    path = firing.path
+    placed = graph.nodes[firing.node].type in PLACED
+    if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
+        run.places -= placed
+    elif placed and firing in run.queue:
+        run.queue.remove(firing)
+
+
+def _admit(graph: Graph, run: Run) -> None:
+    """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
+    frame = _frame(run)
+    for firing in frame.enabled:
+        if graph.nodes[firing.node].type in PLACED:
+            run.queue.append(firing)
+        else:
+            run.open[firing.path] = firing
+    frame.enabled = []
+    while run.queue and run.places < graph.max_parallelism:
+        firing = run.queue.popleft()
+        run.places += 1
+        run.open[firing.path] = firing
+
+
+FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
+    e.RunAccepted: _accepted,
+    e.RunStarted: _started,
+    e.RunInterrupted: _interrupted,
+    e.RunResumed: _resumed,
+    e.RunCancelRequested: _cancel_requested,
+    e.RunCompleted: _ended("completed"),
+    e.RunFailed: _ended("failed"),
+    e.RunCancelled: _ended("cancelled"),
+    e.NodeStarted: _node_started,
+    e.ModelAnswered: _model_answered,
+    e.NodeFinished: _node_finished,
+    e.NodeFailed: _node_failed,
+    e.FrameFailed: _frame_failed,
+    e.FiringCancelled: _firing_cancelled,
+    e.ApprovalOpened: _opened,
+    e.ApprovalVoted: _voted,
+    e.ApprovalDecided: _decided,
+    e.ApprovalExpired: _expired,
+    e.ApprovalWithdrawn: _withdrawn,
+}
+"""`route_taken`, `loop_exhausted`, `write_conflict` and `warning` tell people; nothing depends on them."""

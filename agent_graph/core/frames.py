@@ -1,0 +1,312 @@
+"""A frame: tokens on edges, the firings they enable and the state they share; decides nothing about what nodes do.
+
+Engine.md 2, the token rule: a node runs when at least one incoming edge holds a token and every incoming edge either
+holds one or can no longer receive one. Tokens are taken here, at the event that enables the node. Work per event is
+O(out-degree + nodes it can release): a waiting node is looked at again only when it gets a token or when the one
+active node it is known to wait for (its *witness*) is through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent_graph.core.circles import first_of_circle
+from agent_graph.core.effects import MISSING, Answer, Done, Path, Write
+from agent_graph.core.graph import END, Graph
+from agent_graph.core.merge import Conflict, Slot, State, Writer, slot_of
+from agent_graph.core.topology import ENTRY
+
+
+class Token(NamedTuple):
+    """What travels: the bit set of writers in its causal past, the newest writers of the current value, its depth."""
+
+    past: int
+    tips: tuple[int, ...]
+    depth: int
+
+
+@dataclass(slots=True)
+class Firing:
+    """One run of a node within its frame."""
+
+    node: int
+    path: str
+    nth: int
+    depth: int
+    past: int
+    tips: tuple[int, ...]
+    reentered: bool
+    seen_before: dict[str, int] = field(default_factory=dict)
+    """For a join: the last writer of each input as its previous firing saw it."""
+    conflicts: tuple[Conflict, ...] = ()
+    attempt: int = 0
+    """0 until `node_started`."""
+    restart: bool = False
+    """Its call is to be made again, as a new attempt."""
+    answered: bool = False
+    """The latest attempt's call has an answer."""
+    answers: list[Answer] = field(default_factory=list)
+    approval_id: str = ""
+    """The gate's pending approval."""
+    round: int = 0
+
+
+class Frame:
+    """The root frame of a run (frames inside it come with subgraphs and fan-out over data)."""
+
+    __slots__ = (
+        "active",
+        "blocked_by",
+        "enabled",
+        "ended",
+        "full",
+        "graph",
+        "join_seen",
+        "last",
+        "nth",
+        "path",
+        "running",
+        "running_set",
+        "soft",
+        "state",
+        "tokens",
+    )  # fmt: skip
+
+    def __init__(self, graph: Graph, path: str = "") -> None:
+        self.graph = graph
+        self.path = path
+        self.state = State(graph.reducers)
+        self.tokens: dict[int, deque[Token]] = {}
+        self.full: dict[int, set[int]] = {}
+        """Waiting nodes: the in-edges that hold a token."""
+        self.running: dict[int, Firing] = {}
+        self.running_set = 0
+        self.active = 0
+        """Bit set of nodes that run or wait with tokens."""
+        self.blocked_by: dict[int, set[int]] = {}
+        """Witness -> the waiting nodes to look at again when it is through."""
+        self.soft: set[int] = set()
+        """Waiting nodes whose witness does not run: a circle can only be among these."""
+        self.nth: dict[int, int] = {}
+        self.last: dict[int, Token] = {}
+        """By node, the token its latest firing made: it belongs to the past of the next one."""
+        self.join_seen: dict[int, dict[str, int]] = {}
+        self.ended: list[Token] = []
+        self.enabled: list[Firing] = []
+        """Firings enabled since somebody last took this list."""
+
+    # -- tokens ----------------------------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Put the first token on the virtual edge to the entry."""
+        self._put(0, Token(0, (), 0))
+        self._settle([self.graph.topology.edges[0].target])
+
+    def finish(self, firing: Firing, done: Done) -> None:
+        """A firing is done: add its contributions, put its tokens, enable what can run now."""
+        graph, state, node = self.graph, self.state, firing.node
+        past, tips = firing.past, firing.tips
+        order = (firing.depth, node, firing.nth)
+        writes = [*done.writes]
+        if done.output is not MISSING:
+            writes.append(Write("set", ("outputs", graph.nodes[node].id), done.output))  # type: ignore[arg-type]  # not MISSING
+        writes_current = done.current is not MISSING
+        if writes or writes_current:
+            saw = state.seen(tips) if writes_current or done.inputs else -1
+            writer = Writer(node, order, firing.path, firing.past, saw, done.current)
+            bit = state.add(writer, writes)
+            past |= bit
+            if writes_current:
+                tips = (state.next - 1,)
+        token = Token(past, tips, firing.depth)
+        by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
+        self._leave(node)
+        dirty = self._send(node, done.targets, token, by_target)
+        for branch in by_target.values():
+            token = Token(token.past | branch.past, state.merge_tips((*token.tips, *branch.tips)), token.depth)
+        self.last[node] = token
+        self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
+
+    def drop(self, firing: Firing) -> None:
+        """A firing failed or was cancelled: it leaves no tokens and no writes."""
+        self._leave(firing.node)
+
+    def _branch(self, firing: Firing, token: Token, value: object) -> Token:
+        state = self.state
+        order = (firing.depth, firing.node, firing.nth)
+        writer = Writer(firing.node, order, firing.path, token.past, state.seen(token.tips), value)  # type: ignore[arg-type]  # JSON by construction
+        bit = state.add(writer, ())
+        return Token(token.past | bit, (state.next - 1,), token.depth)
+
+    def _send(self, node: int, targets: tuple[str, ...] | None, token: Token, by_target: dict[str, Token]) -> list[int]:
+        """Put tokens on the chosen edges; returns the nodes that got one."""
+        topology = self.graph.topology
+        dirty: list[int] = []
+        if targets is None:
+            for edge in topology.out_declared[node]:
+                dirty.append(self._put(edge, token))
+            if topology.ends[node]:
+                self._end(token)
+            return dirty
+        for target in dict.fromkeys(targets):
+            mine = by_target.get(target, token)
+            if target == END:
+                self._end(mine)
+            else:
+                dirty.append(self._put(topology.edge_between[node, self.graph.index[target]], mine))
+        if not targets:
+            self._end(token)
+        return dirty
+
+    def _put(self, edge: int, token: Token) -> int:
+        self.tokens.setdefault(edge, deque()).append(token)
+        target = self.graph.topology.edges[edge].target
+        self.full.setdefault(target, set()).add(edge)
+        self.active |= 1 << target
+        return target
+
+    def _end(self, token: Token) -> None:
+        self.ended.append(token)
+
+    def _leave(self, node: int) -> None:
+        del self.running[node]
+        self.running_set &= ~(1 << node)
+        if node not in self.full:
+            self.active &= ~(1 << node)
+
+    # -- the rule --------------------------------------------------------------------------------------------------
+
+    def _settle(self, dirty: Iterable[int]) -> None:
+        """Enable every node that may run now; when none may, the first node of a circle; until nothing changes."""
+        forward = self.graph.topology.forward
+        todo = sorted({node for node in dirty if node in self.full}, key=forward.__getitem__)
+        while True:
+            for node in todo:
+                if node not in self.running and self._may_run(node):
+                    self._enable(node)
+            if not self.soft:
+                return
+            chosen = first_of_circle(self)
+            if chosen is None:
+                return
+            self._enable(chosen)
+            todo = []
+
+    def _may_run(self, node: int) -> bool:
+        self.soft.discard(node)
+        blockers = self.blockers(node)
+        if not blockers:
+            return True
+        witness_set = blockers & self.running_set
+        if not witness_set:
+            self.soft.add(node)
+            witness_set = blockers
+        self.blocked_by.setdefault((witness_set & -witness_set).bit_length() - 1, set()).add(node)
+        return False
+
+    def blockers(self, node: int) -> int:
+        """The active nodes elsewhere that can still put a token on an empty in-edge of a waiting node."""
+        topology, full = self.graph.topology, self.full[node]
+        in_edges = topology.in_edges[node]
+        if len(full) == len(in_edges):
+            return 0
+        found = 0
+        for edge in in_edges:
+            if edge not in full and topology.edges[edge].source != ENTRY:
+                found |= topology.feeders(edge)
+        return found & self.active & ~(1 << node)
+
+    def _enable(self, node: int) -> None:
+        """Take one token from each in-edge that holds one; the firing's past and inputs are fixed from here on."""
+        topology, state = self.graph.topology, self.state
+        taken: list[Token] = []
+        body = topology.bodies.get(node, 0)
+        reentered = False
+        for edge in sorted(self.full[node]):
+            queue = self.tokens[edge]
+            taken.append(queue.popleft())
+            source = topology.edges[edge].source
+            reentered = reentered or (source != ENTRY and bool(body >> source & 1))
+            if not queue:
+                del self.tokens[edge]
+                self.full[node].discard(edge)
+        if not self.full[node]:
+            del self.full[node]
+        self.soft.discard(node)
+        conflicts: tuple[Conflict, ...] = ()
+        if node in self.last:
+            taken.append(self.last[node])
+        past, tips, depth = taken[0]
+        if len(taken) > 1:
+            for token in taken[1:]:
+                past |= token.past
+                depth = max(depth, token.depth)
+            tips = state.merge_tips(tip for token in taken for tip in token.tips)
+            conflicts = state.conflicts([token.past for token in taken])
+        nth = self.nth[node] = self.nth.get(node, 0) + 1
+        self.running_set |= 1 << node
+        if self.active == 1 << node and node not in self.full and past == state.everything():
+            past, tips = self._compact(tips)
+        path = f"{self.path}{self.graph.nodes[node].id}#{nth}"
+        firing = Firing(node, path, nth, depth + 1, past, tips, reentered, conflicts=conflicts)
+        if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
+            self._remember_inputs(firing)
+        self.running[node] = firing
+        self.enabled.append(firing)
+
+    def _compact(self, tips: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        """One token holds all there is: make it the base, so that memory does not grow with rounds."""
+        self.state.compact(tips)
+        self.ended.clear()
+        for node, token in self.last.items():
+            self.last[node] = Token(0, (), token.depth)
+        return 0, ()
+
+    def _remember_inputs(self, firing: Firing) -> None:
+        seen = {}
+        for name in self.graph.nodes[firing.node].config.inputs:
+            who = self.state.last_writer(*self.input_place(name, firing.past), firing.past)
+            if who is not None:
+                seen[name] = who[0]
+        firing.seen_before = self.join_seen.get(firing.node, {})
+        self.join_seen[firing.node] = seen
+
+    def input_place(self, name: str, past: int) -> tuple[Slot, Path]:
+        """Where a join's input lives: a node id means that node's output, else a state path."""
+        if name in self.graph.index:
+            return ("outputs", name), ()
+        return slot_of(self.state.resolve(name, past))
+
+    # -- from a snapshot -------------------------------------------------------------------------------------------
+
+    def place(self, edge: int, tokens: Iterable[Token]) -> None:
+        """Put tokens back where a snapshot says they wait."""
+        for token in tokens:
+            self._put(edge, token)
+
+    def run_on(self, firing: Firing) -> None:
+        """Put back a firing that a snapshot says is active."""
+        self.running[firing.node] = firing
+        self.running_set |= 1 << firing.node
+        self.active |= 1 << firing.node
+
+    def look_again(self) -> None:
+        """Find out anew what waiting nodes wait for; none of them may run, or it would have."""
+        self._settle(list(self.full))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def merged_end(self) -> Token:
+        """All tokens that ended, as one."""
+        past, depth = 0, 0
+        for token in self.ended:
+            past |= token.past
+            depth = max(depth, token.depth)
+        return Token(past, self.state.merge_tips(tip for token in self.ended for tip in token.tips), depth)
+
+    def end_conflicts(self) -> tuple[Conflict, ...]:
+        """Conflicts that meet only where everything ends."""
+        return self.state.conflicts([token.past for token in self.ended])

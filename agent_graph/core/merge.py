@@ -1,0 +1,326 @@
+"""The state as contributions: what each firing wrote, folded for whoever has it in its past; no scheduling here.
+
+A *writer* is a firing that wrote something (a static `parallel` adds one for each branch input). Writers are numbered;
+a *past* is a bit set of writers. Each slot (a top-level key, or an ``("outputs", node)`` pair and the like)
+has a journal sorted by the order key (depth, node index, nth, position), so a read is a fold over the entries that are
+in the reader's past. When one token is all that is left, everything so far becomes the base and numbering goes on from
+there: a loop's memory does not grow with its rounds.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agent_graph.core import statepath
+from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path, Write
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.ops import reducers
+
+Slot: TypeAlias = "str | tuple[str, str]"
+Order: TypeAlias = tuple[int, int, int]
+BOOKS = frozenset({"outputs", "errors", "loops"})
+"""First path segments that name the engine's own books, one slot per node."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """One firing that wrote. `past` is what it had seen, `saw` whose current value it had seen (-1: the base)."""
+
+    node: int
+    order: Order
+    path: str
+    past: int
+    saw: int
+    current: MaybeJson = MISSING
+    slots: tuple[Slot, ...] = ()
+
+
+@dataclass(slots=True, order=True)
+class Entry:
+    """One contribution in a slot's journal."""
+
+    order: tuple[int, int, int, int]
+    writer: int = field(compare=False)
+    op: str = field(compare=False)
+    rest: Path = field(compare=False)
+    value: JsonValue = field(compare=False)
+
+
+@dataclass(slots=True)
+class Conflict:
+    """Concurrent writes of overlapping paths that met for the first time."""
+
+    key: str
+    winner: str
+    losers: tuple[str, ...]
+
+
+def slot_of(path: Path) -> tuple[Slot, Path]:
+    """The slot a path lives in and the rest of the path inside it."""
+    if path[0] in BOOKS and len(path) > 1:
+        return (path[0], path[1]), path[2:]
+    return path[0], path[1:]
+
+
+def overlap(a: Path, b: Path) -> bool:
+    """One of the paths is a prefix of the other."""
+    n = min(len(a), len(b))
+    return a[:n] == b[:n]
+
+
+class State:
+    """All contributions of one frame."""
+
+    __slots__ = ("base", "base_current", "base_writers", "journal", "next", "offset", "owned", "reducers", "writers")
+
+    def __init__(self, reducer_names: dict[str, str]) -> None:
+        self.reducers = reducer_names
+        self.base: dict[Slot, JsonValue] = {}
+        self.base_current: JsonValue = None
+        self.base_writers: dict[Slot, dict[Path, tuple[int, int]]] = {}
+        """By slot and path: (writer, node) of the last writer that went into the base."""
+        self.owned: set[Slot] = set()
+        """Base values nobody else holds: a reducer may extend them in place."""
+        self.journal: dict[Slot, list[Entry]] = {}
+        self.writers: dict[int, Writer] = {}
+        self.offset = 0
+        self.next = 0
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def add(self, writer: Writer, writes: Sequence[Write]) -> int:
+        """Append a writer's contributions; returns its bit."""
+        number = self.next
+        self.next += 1
+        touched: list[Slot] = []
+        for position, write in enumerate(writes):
+            slot, rest = slot_of(write.path)
+            entry = Entry((*writer.order, position), number, write.op, rest, write.value)
+            entries = self.journal.get(slot)
+            if entries is None:
+                self.journal[slot] = [entry]
+            elif entries[-1].order < entry.order:
+                entries.append(entry)
+            else:
+                insort(entries, entry)
+            touched.append(slot)
+        writer.slots = tuple(dict.fromkeys(touched))
+        self.writers[number] = writer
+        return 1 << (number - self.offset)
+
+    def everything(self) -> int:
+        """The past that holds every writer."""
+        return (1 << (self.next - self.offset)) - 1
+
+    def compact(self, tips: tuple[int, ...]) -> None:
+        """Make everything written so far the base; only when one token is left and has it all in its past."""
+        if self.next == self.offset:
+            return
+        everything = self.everything()
+        for slot, entries in self.journal.items():
+            value = self._fold(slot, entries, everything, own=True)
+            if value is MISSING:
+                self.base.pop(slot, None)
+                self.owned.discard(slot)
+            else:
+                self.base[slot] = value  # type: ignore[assignment]  # not MISSING
+            known = self.base_writers.setdefault(slot, {})
+            for entry in entries:
+                known[entry.rest] = (entry.writer, self.writers[entry.writer].node)
+        self.base_current = self.current(tips)
+        self.journal.clear()
+        self.writers.clear()
+        self.offset = self.next
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def read(self, slot: Slot, past: int) -> MaybeJson:
+        """The value of a slot as seen from `past`."""
+        entries = self.journal.get(slot)
+        if entries is None:
+            self.owned.discard(slot)  # the value is handed out: no longer ours alone
+            return self.base.get(slot, MISSING)
+        return self._fold(slot, entries, past, own=False)
+
+    def root(self, path: str, past: int) -> JsonObject:
+        """As much of the state object, as seen from `past`, as a lookup of `path` can touch."""
+        segments = statepath.split(path)
+        if segments[0] in BOOKS:
+            return {segments[0]: self._book(segments, past)}
+        found: JsonObject = {}
+        for count in range(1, 2 if path.startswith("/") else len(segments) + 1):
+            key = ".".join(segments[:count]) if count > 1 else segments[0]
+            value = self.read(key, past)
+            if value is not MISSING:
+                found[key] = value  # type: ignore[assignment]  # not MISSING
+        return found
+
+    def _book(self, segments: Path, past: int) -> JsonObject:
+        book, rest = segments[0], segments[1:]
+        names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
+        found: JsonObject = {}
+        for slot in (
+            [slot for slot in self.slots() if slot[0] == book and isinstance(slot, tuple)]
+            if not rest
+            else [(book, name) for name in sorted(names)]
+        ):
+            value = self.read(slot, past)
+            if value is not MISSING:
+                found[slot[1]] = value  # type: ignore[assignment]  # not MISSING
+        return found
+
+    def whole(self, past: int) -> JsonObject:
+        """The state object as seen from `past`: the users' keys, without the engine's books."""
+        found: JsonObject = {}
+        for slot in self.slots():
+            value = self.read(slot, past) if isinstance(slot, str) else MISSING
+            if value is not MISSING:
+                found[slot] = value  # type: ignore[index,assignment]  # a str and not MISSING
+        return found
+
+    def resolve(self, path: str, past: int) -> Path:
+        """The segments `path` stands for as seen from `past`."""
+        return statepath.resolve(self.root(path, past), path)
+
+    def slots(self) -> Iterable[Slot]:
+        """Every slot that ever held something."""
+        return dict.fromkeys((*self.base, *self.journal))
+
+    def _fold(self, slot: Slot, entries: list[Entry], past: int, *, own: bool) -> MaybeJson:
+        reducer = self.reducers.get(slot, "") if isinstance(slot, str) else ""
+        first = 0
+        for i in range(len(entries) - 1, -1, -1):
+            entry = entries[i]
+            if not entry.rest and entry.op in ("set", "replace") and past >> (entry.writer - self.offset) & 1:
+                first = i
+                break
+        else:
+            i = -1
+        value: MaybeJson = MISSING if i >= 0 else self.base.get(slot, MISSING)
+        fresh = own and i < 0 and slot in self.owned
+        if not own and i < 0:
+            self.owned.discard(slot)
+        for entry in entries[first:]:
+            if past >> (entry.writer - self.offset) & 1:
+                value, fresh = _apply(reducer, value, entry, fresh)
+        if own:
+            (self.owned.add if fresh else self.owned.discard)(slot)
+        return value
+
+    def last_writer(self, slot: Slot, rest: Path, past: int) -> tuple[int, int] | None:
+        """(writer, node) of the last contribution to a path as seen from `past`; None when nobody wrote it."""
+        for entry in reversed(self.journal.get(slot, ())):
+            if past >> (entry.writer - self.offset) & 1 and overlap(entry.rest, rest):
+                return entry.writer, self.writers[entry.writer].node
+        found = [who for path, who in self.base_writers.get(slot, {}).items() if overlap(path, rest)]
+        return max(found, default=None)
+
+    # -- the current value -----------------------------------------------------------------------------------------
+
+    def merge_tips(self, tips: Iterable[int]) -> tuple[int, ...]:
+        """The newest of some writers of the current value: those that are in no other's past."""
+        known = sorted({tip for tip in tips if tip >= self.offset})
+        if len(known) < 2:
+            return tuple(known)
+        covered = 0
+        for tip in known:
+            covered |= self.writers[tip].past
+        return tuple(tip for tip in known if not covered >> (tip - self.offset) & 1)
+
+    def seen(self, tips: tuple[int, ...]) -> int:
+        """The writer whose current value is seen: the newest, or the nearest one all of `tips` go back to; -1: base."""
+        if not tips:
+            return -1
+        chain = self._ancestry(tips[0])
+        for tip in tips[1:]:
+            others = set(self._ancestry(tip))
+            chain = [number for number in chain if number in others]
+        return chain[0]
+
+    def _ancestry(self, tip: int) -> list[int]:
+        chain = [tip]
+        while chain[-1] >= self.offset:
+            chain.append(self.writers[chain[-1]].saw)
+        chain[-1] = -1  # whatever lies before the base is the base
+        return chain
+
+    def current(self, tips: tuple[int, ...]) -> JsonValue:
+        """The current value as seen from `tips`."""
+        number = self.seen(tips)
+        value = self.base_current if number < 0 else self.writers[number].current
+        assert value is not MISSING, "a writer of the current value has one"
+        return value  # type: ignore[return-value]  # just asserted
+
+    # -- conflicts -------------------------------------------------------------------------------------------------
+
+    def conflicts(self, parts: Sequence[int]) -> tuple[Conflict, ...]:
+        """Concurrent writes that meet for the first time where tokens with the pasts `parts` come together."""
+        union, common = 0, -1
+        for part in parts:
+            union |= part
+            common &= part
+        if any(part == union for part in parts):
+            return ()
+        apart = union & ~common
+        by_slot: dict[Slot, list[int]] = {}
+        while apart:
+            low = apart & -apart
+            number = low.bit_length() - 1 + self.offset
+            for slot in self.writers[number].slots:
+                by_slot.setdefault(slot, []).append(number)
+            apart ^= low
+        found: list[Conflict] = []
+        for slot, numbers in by_slot.items():
+            if len(numbers) > 1:
+                found += self._conflicts_in(slot, frozenset(numbers), parts)
+        return tuple(sorted(found, key=lambda c: (c.key, c.winner)))
+
+    def _conflicts_in(self, slot: Slot, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
+        reduced = isinstance(slot, str) and slot in self.reducers
+        entries = [entry for entry in self.journal[slot] if entry.writer in numbers]
+        lost: set[int] = set()
+        while entries:
+            last = entries.pop()
+            losers = [
+                entry
+                for entry in entries
+                if entry.writer != last.writer
+                and entry.writer not in lost
+                and overlap(entry.rest, last.rest)
+                and (not reduced or entry.op != "operand" or last.op != "operand")
+                and self._concurrent(entry.writer, last.writer)
+                and not self._together(entry.writer, last.writer, parts)
+            ]
+            if losers:
+                lost.update(entry.writer for entry in losers)
+                names = tuple(dict.fromkeys(self.writers[entry.writer].path for entry in losers))
+                key = ".".join((slot,) if isinstance(slot, str) else slot) + "".join("." + s for s in last.rest)
+                yield Conflict(key, self.writers[last.writer].path, names)
+
+    def _concurrent(self, a: int, b: int) -> bool:
+        before_b = self.writers[b].past >> (a - self.offset) & 1
+        before_a = self.writers[a].past >> (b - self.offset) & 1
+        return not (before_a or before_b)
+
+    def _together(self, a: int, b: int, parts: Sequence[int]) -> bool:
+        both = 1 << (a - self.offset) | 1 << (b - self.offset)
+        return any(part & both == both for part in parts)
+
+
+def _apply(reducer: str, value: MaybeJson, entry: Entry, fresh: bool) -> tuple[MaybeJson, bool]:
+    """Fold one entry into a slot's value; `fresh` says the value is ours alone and may change in place."""
+    if entry.op == "operand":
+        if fresh and not isinstance(value, Missing):
+            return reducers.fold_into(reducer, value, entry.value), True
+        return reducers.fold(reducer, value, entry.value), True
+    if entry.op == "delete":
+        if not entry.rest:
+            return MISSING, False
+        return (MISSING if isinstance(value, Missing) else statepath.remove(value, entry.rest)), False
+    if not entry.rest:
+        return entry.value, False
+    root: JsonValue = {} if isinstance(value, Missing) else value
+    return statepath.put(root, entry.rest, entry.value), False

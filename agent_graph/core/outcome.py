@@ -1,0 +1,79 @@
+"""What came of a firing or a run: a step's answer as facts, the state and the result; pure reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_graph.core import events as e
+from agent_graph.core import statepath
+from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
+from agent_graph.core.frames import Firing
+from agent_graph.core.graph import END, Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.run import Run
+from agent_graph.errors import NodeFailure
+
+
+def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
+    """The facts of a firing that is done. Raises `NodeFailure` VALUE_TOO_LARGE."""
+    path = firing.path
+    for write in done.writes:
+        _check_size(write.value, ".".join(write.path))
+    for value in _maybe(done.output):
+        _check_size(value, "its output")
+    facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
+    if done.exhausted is not None:
+        facts.append(e.LoopExhausted(path, done.exhausted))
+    if done.transition:
+        facts.append(e.RouteTaken(path, done.transition, _ways(graph, firing.node, done.targets)))
+    writes = tuple(write.to_json() for write in done.writes)
+    output, current = _maybe(done.output), _maybe(done.current)
+    return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
+
+
+def to_done(fact: e.NodeFinished) -> Done:
+    """What a step said, as the log kept it."""
+    return Done(
+        writes=tuple(Write.from_json(write) for write in fact.writes),
+        output=fact.output[0] if fact.output else MISSING, current=fact.current[0] if fact.current else MISSING,
+        targets=fact.targets, inputs=fact.inputs,
+    )  # fmt: skip
+
+
+def state(graph: Graph, run: Run) -> JsonObject:
+    """The state: of a completed run all that ended, merged once; of any other the fold of its finished firings."""
+    if run.frame is None:
+        return {}
+    frame = run.frame
+    return frame.state.whole(frame.merged_end().past if run.lifecycle == "completed" else frame.state.everything())
+
+
+def final_state(graph: Graph, run: Run, *, ended: bool = False) -> tuple[JsonValue, ...]:
+    """The result as one element, or nothing when the run has none. `ended`: as if it ended now."""
+    if run.frame is None or not (ended or run.lifecycle == "completed"):
+        return ()
+    token = run.frame.merged_end()
+    if not graph.output.path:
+        return (run.frame.state.current(token.tips),)
+    value = statepath.read(run.frame.state.root(graph.output.path, token.past), graph.output.path)
+    return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
+
+
+def _ways(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[str, ...]:
+    if targets is not None:
+        return targets or (END,)
+    topology = graph.topology
+    ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[node]]
+    return (*ways, END) if topology.ends[node] else tuple(ways)
+
+
+def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
+    return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
+
+
+def _check_size(value: JsonValue, what: str) -> None:
+    limit = DEFAULTS.value_bytes
+    short = isinstance(value, str) and len(value) * 6 < limit  # no character takes more than 6 bytes in JSON
+    if not short and isinstance(value, str | list | dict) and size(value) > limit:
+        raise NodeFailure("VALUE_TOO_LARGE", f"{what} would be larger than {limit} bytes", bytes=size(value))

@@ -1,0 +1,80 @@
+"""The canonical record of a run (engine.md 9): the same for the same answers, whatever the timing, crash or machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent_graph.core import events as e
+from agent_graph.core.effects import MISSING
+from agent_graph.core.frames import Firing
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.outcome import final_state, state
+from agent_graph.core.run import Run
+from agent_graph.core.scheduler import evolve, new_run
+from agent_graph.core.view import View
+
+
+def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
+    """Fold `log` and tell what a run is compared by.
+
+    {status, error_code, final_state, state, firings, approvals, choices}. A firing is {path, depth, input, output,
+    route}, in the order (depth, node index, nth); `input` digests what it read (the current value and the paths its
+    type declares), `output` what it wrote, `route` where its tokens went.
+    """
+    run = new_run()
+    firings: list[tuple[tuple[int, int, int], JsonObject]] = []
+    choices: list[JsonValue] = []
+    for event in log:
+        fact = event.fact
+        if isinstance(fact, e.NodeFinished):
+            firing = run.firing(fact.firing)
+            if firing is not None:
+                firings.append(((firing.depth, firing.node, firing.nth), _firing(graph, run, firing, fact)))
+        elif isinstance(fact, e.FrameFailed | e.FiringCancelled):
+            choices.append({**e.to_json(fact)})
+        evolve(graph, run, event)
+    gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
+    return {
+        "status": run.lifecycle,
+        "error_code": (run.error or {}).get("code"),
+        "final_state": list(final_state(graph, run)),
+        "state": state(graph, run),
+        "firings": [body for _, body in sorted(firings, key=lambda pair: pair[0])],
+        "approvals": [
+            {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
+            for gate in gates
+        ],
+        "choices": choices,
+    }
+
+
+def _vote(vote: JsonObject) -> JsonObject:
+    return {key: value for key, value in vote.items() if key != "at_ms"}
+
+
+def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished) -> JsonObject:
+    body = e.to_json(fact)
+    written: JsonObject = {key: body[key] for key in ("writes", "output", "current", "inputs") if key in body}
+    return {
+        "path": firing.path,
+        "depth": firing.depth,
+        "input": digest(seen(graph, run, firing)),
+        "output": digest(written),
+        "route": None if fact.targets is None else list(fact.targets),
+    }
+
+
+def seen(graph: Graph, run: Run, firing: Firing) -> JsonObject:
+    """What a firing can have read: the current value and every path its type declares (absent ones left out)."""
+    if run.frame is None:
+        return {}
+    node = graph.nodes[firing.node]
+    view = View(run.frame, firing, run.input)
+    read: JsonObject = {}
+    for place in NODE_TYPES[node.type].reads(node.config):
+        value = view.join_input(place.path) if node.type == "join" else view.read(place.path)
+        if value is not MISSING:
+            read[place.path] = value  # type: ignore[assignment]  # not MISSING
+    return {"current": view.current, "reads": read}

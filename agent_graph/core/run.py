@@ -1,0 +1,113 @@
+"""A run: the fold of its events. It owns what it holds and never changes a value that belongs to an event."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+
+PLACED: Final = frozenset({"llm"})
+"""Node types whose effect holds one of the run's `max_parallelism` places."""
+TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(slots=True)
+class Gate:
+    """An approval as the log tells it: what was asked, who voted, how it ended."""
+
+    approval_id: str
+    firing: str
+    node_id: str
+    round: int
+    prompt: str
+    subject: JsonValue
+    subject_digest: str
+    audience: tuple[str, ...]
+    allowed_decisions: tuple[str, ...]
+    quorum: int
+    channels: tuple[str, ...]
+    opened_at_ms: int
+    expires_at_ms: int
+    status: str = "pending"
+    """pending, approved, rejected, changes_requested, expired or withdrawn."""
+    votes: list[JsonObject] = field(default_factory=list)
+    decision: JsonObject | None = None
+
+
+@dataclass(slots=True)
+class Usage:
+    """Counted from recorded facts; tokens of calls whose host said nothing are counted in `unreported`."""
+
+    llm_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unreported: int = 0
+    nodes: int = 0
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything `decide` needs. Made by `scheduler.new_run`, changed only by `scheduler.evolve`."""
+
+    run_id: str = ""
+    graph_version: str = ""
+    input: JsonValue = None
+    thread_id: str = ""
+    model: str = ""
+    seq: int = 0
+    """The number of events folded, and the seq of the next one."""
+    lifecycle: str = "new"
+    """new, accepted, running, interrupted, completed, failed or cancelled."""
+    error: JsonObject | None = None
+    """The error the run ended or stopped with."""
+    failure: JsonObject | None = None
+    """The first failure that reached the root frame; the run is about to fail."""
+    frame_failed: bool = False
+    cancel_reason: str | None = None
+    accepted_at_ms: int = 0
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    frame: Frame | None = None
+    open: dict[str, Firing] = field(default_factory=dict)
+    """Firings that want a step: just enabled with a place, or just answered."""
+    out: dict[str, Firing] = field(default_factory=dict)
+    """Firings whose effect a driver has taken: a mark in memory, no fact; a folded run has none."""
+    queue: deque[Firing] = field(default_factory=deque)
+    """Enabled firings that wait for one of the run's places."""
+    places: int = 0
+    """Places taken."""
+    gates: dict[str, Gate] = field(default_factory=dict)
+    """The approvals of the run by id."""
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def status(self) -> str:
+        """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
+        if self.lifecycle == "running" and self.cancel_reason is None and self.failure is None:
+            if not self.open and not self.out and not self.queue and self.frame and self.frame.running:
+                return "waiting"
+        return self.lifecycle
+
+    @property
+    def terminal(self) -> bool:
+        return self.lifecycle in TERMINAL
+
+    @property
+    def open_approvals(self) -> list[Gate]:
+        """The approvals that wait for a decision, oldest first."""
+        return [gate for gate in self.gates.values() if gate.status == "pending"]
+
+    def firing(self, path: str) -> Firing | None:
+        """The active firing of that path."""
+        if self.frame is None:
+            return None
+        node = self.frame.graph.index.get(path.rpartition("#")[0])
+        found = None if node is None else self.frame.running.get(node)
+        return found if found is not None and found.path == path else None
+
+    def hand_over(self, path: str) -> None:
+        """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""
+        self.out[path] = self.open.pop(path)

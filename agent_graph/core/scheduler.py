@@ -1,0 +1,93 @@
+"""The scheduler: two pure functions over a run; no I/O, clock, entropy, log or async in either.
+
+::
+
+                        ┌────────────── decide(graph, run) ──────────────┐
+      fold of the log   │  what may happen now that the log has not yet  │   Record: the driver commits the fact
+    ────────────────────┤  started: facts to record, effects to perform  ├──────────────────────────────────────▶
+                        └────────────────────────────────────────────────┘   Perform: the driver calls a model
+      evolve(graph, run, event): fold one fact, enable what it enables
+
+    enabled ─node_started─▶ stepping ─(effect)─▶ out ─model_answered─▶ stepping ─node_finished─▶ tokens on edges
+                               │  └─approval_opened─▶ pending ─approval_decided─▶ stepping
+                               └──node_failed─▶ frame_failed, firing_cancelled…, run_failed
+
+Engine.md 1 and 5. `decide` never raises: what a step raises is a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent_graph.core import events as e
+from agent_graph.core.folds import FOLDS
+from agent_graph.core.graph import Graph
+from agent_graph.core.outcome import final_state
+from agent_graph.core.run import Run
+from agent_graph.core.step import Action, Perform, Record, step
+
+__all__ = ["Action", "Perform", "Record", "decide", "evolve", "new_run"]
+
+
+def new_run() -> Run:
+    """A run nothing has happened to."""
+    return Run()
+
+
+# -- decide --------------------------------------------------------------------------------------------------------
+
+
+def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
+    """What may happen now and the log has not started yet; empty when only answers are waited for, or all is over."""
+    frame = run.frame
+    if frame is None or run.terminal:
+        return ()
+    if run.cancel_reason is not None:
+        return tuple(_stop(run, "cancelled", e.RunCancelled(run.cancel_reason)))
+    if run.lifecycle != "running":
+        return ()
+    if run.failure is not None:
+        return (Record(e.FrameFailed(run.failure)), *_stop(run, "failed", e.RunFailed(run.failure)))
+    actions: list[Action] = []
+    for firing in run.open.values():
+        actions += step(graph, run, firing)
+        if actions and isinstance(actions[-1], Record) and isinstance(actions[-1].fact, e.NodeFailed):
+            break  # the frame is about to fail: start nothing else
+    if not actions and not frame.running:
+        return tuple(_end(graph, run))
+    return tuple(actions)
+
+
+def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
+    """End everything that is active, then the run."""
+    assert run.frame is not None
+    reason = f"the run was {why}" if why == "cancelled" else "the run failed"
+    for firing in sorted(run.frame.running.values(), key=lambda f: (f.depth, f.node, f.nth)):
+        if firing.approval_id:
+            yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
+        yield Record(e.FiringCancelled(firing.path, reason))
+    yield Record(last)
+
+
+def _end(graph: Graph, run: Run) -> Iterator[Record]:
+    """Nothing is active: the run is completed if its result was written."""
+    assert run.frame is not None
+    for conflict in run.frame.end_conflicts():
+        yield Record(e.WriteConflict("END", conflict.key, conflict.winner, conflict.losers))
+    if final_state(graph, run, ended=True) == ():
+        message = f"the run ended and nothing was written at its output_key {graph.output.path!r}"
+        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": graph.output.path}))
+    else:
+        yield Record(e.RunCompleted())
+
+
+# -- evolve --------------------------------------------------------------------------------------------------------
+
+
+def evolve(graph: Graph, run: Run, event: e.Event) -> Run:
+    """Fold one fact into `run` (in place) and return it; facts about what is no longer there change nothing."""
+    fold = FOLDS.get(type(event.fact))
+    if fold is not None:
+        fold(graph, run, event, event.fact)
+    run.seq = event.seq + 1
+    return run

@@ -1,0 +1,85 @@
+"""Asks one firing's node what to do now and says it as actions; whatever a step raises becomes a fact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agent_graph.core import events as e
+from agent_graph.core.effects import AskApproval, CallModel, Done
+from agent_graph.core.frames import Firing
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, digest
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.outcome import finished
+from agent_graph.core.run import Run
+from agent_graph.core.view import View
+from agent_graph.errors import NodeFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A fact to fold and commit."""
+
+    fact: e.Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """An effect to perform; its answer is a `ModelAnswered` or `NodeFailed` fact about `firing`."""
+
+    firing: str
+    attempt: int
+    effect: CallModel
+
+
+Action: TypeAlias = Record | Perform
+
+
+def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
+    """Ask a firing's node what to do now."""
+    assert run.frame is not None
+    actions: list[Action] = []
+    attempt = firing.attempt
+    if attempt == 0 or firing.restart:
+        attempt += 1
+        actions += [Record(e.WriteConflict(firing.path, c.key, c.winner, c.losers)) for c in firing.conflicts]
+        actions.append(Record(e.NodeStarted(firing.path, attempt)))
+    node = graph.nodes[firing.node]
+    if firing.depth > graph.max_iterations:
+        limit = graph.max_iterations
+        message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
+        error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
+        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+    view = View(run.frame, firing, run.input)
+    try:
+        answer = NODE_TYPES[node.type].step(node, view, firing.answers)
+        facts = finished(graph, firing, answer, attempt) if isinstance(answer, Done) else []
+    except NodeFailure as failure:
+        error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
+        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+    except Exception as bug:  # a bug in one node is that node's failure, not the server's
+        error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
+        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+    if isinstance(answer, CallModel):
+        return [*actions, Perform(firing.path, attempt, answer)]
+    if isinstance(answer, AskApproval):
+        return [*actions, Record(_open_gate(run, firing, answer))]
+    return [*actions, *(Record(fact) for fact in facts)]
+
+
+def _error(code: str, message: str, failure_class: str, details: JsonObject) -> JsonObject:
+    error: JsonObject = {"code": code, "message": message, "class": failure_class}
+    if details:
+        error["details"] = details
+    return error
+
+
+def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
+    # The id is drawn from what the gate is, so that deciding stays pure and every round of every run has its own.
+    name = digest([run.run_id, firing.path, ask.round]).removeprefix("sha256:")[:24]
+    return e.ApprovalOpened(
+        firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
+        subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
+        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels,
+    )  # fmt: skip

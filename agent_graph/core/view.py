@@ -1,0 +1,57 @@
+"""What one firing sees: exactly what its causal past wrote; read lazily, never written."""
+
+from __future__ import annotations
+
+from agent_graph.core import statepath
+from agent_graph.core.effects import MISSING, MaybeJson, Path
+from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.jsonvalue import JsonValue
+
+
+class View:
+    """The `nodes.base.Values` of a firing."""
+
+    __slots__ = ("_firing", "_frame", "_run_input")
+
+    def __init__(self, frame: Frame, firing: Firing, run_input: JsonValue) -> None:
+        self._frame = frame
+        self._firing = firing
+        self._run_input = run_input
+
+    @property
+    def current(self) -> JsonValue:
+        return self._frame.state.current(self._firing.tips)
+
+    @property
+    def run_input(self) -> JsonValue:
+        return self._run_input
+
+    @property
+    def reentered(self) -> bool:
+        return self._firing.reentered
+
+    def read(self, path: str) -> MaybeJson:
+        return statepath.read(self._frame.state.root(path, self._firing.past), path)
+
+    def resolve(self, path: str) -> Path:
+        return self._frame.state.resolve(path, self._firing.past)
+
+    def join_input(self, name: str) -> MaybeJson:
+        if name in self._firing.seen_before and self._stale(name):
+            return MISSING
+        if name in self._frame.graph.index:
+            return self._frame.state.read(("outputs", name), self._firing.past)
+        return self.read(name)
+
+    def _stale(self, name: str) -> bool:
+        """Written before this join's previous firing, by a node in or behind a cycle."""
+        frame = self._frame
+        if frame.graph.nodes[self._firing.node].config.allow_stale:
+            return False
+        who = frame.state.last_writer(*frame.input_place(name, self._firing.past), self._firing.past)
+        if who is None or who[0] != self._firing.seen_before[name]:
+            return False
+        return bool(frame.graph.topology.behind_cycle >> who[1] & 1)
+
+    def reducer(self, key: str) -> str:
+        return self._frame.state.reducers.get(key, "")

@@ -1,0 +1,76 @@
+"""Graphs by id and version: compiled when they come in, loaded without compiling when a run needs them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from agent_graph.core.compile import compile_graph, load_graph
+from agent_graph.core.graph import Graph
+from agent_graph.core.issues import Issue
+from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.limits import Limits
+from agent_graph.engine.clock import Clock
+from agent_graph.errors import SpecInvalid
+from agent_graph.store.base import Answered, GraphRow, Store
+
+CACHED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A spec the checker has no error for, and what it said all the same."""
+
+    graph: Graph
+    issues: tuple[Issue, ...]
+    row: GraphRow
+
+
+class Catalog:
+    """The graphs of one data folder."""
+
+    def __init__(self, store: Store, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._cache: OrderedDict[tuple[str, str], Graph] = OrderedDict()
+
+    def check(self, spec: JsonValue) -> Checked:
+        """Compile a spec. Raises `SpecInvalid` with every issue in ``details.issues``; nothing is stored."""
+        compiled = compile_graph(spec, limits=self._limits)
+        if compiled.graph is None:
+            errors = [issue for issue in compiled.issues if issue.severity == "error"]
+            first = f": {errors[0].message}" if errors else ""
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            issues = [issue.to_json() for issue in compiled.issues]
+            raise SpecInvalid(f"the graph has {len(errors)} error(s){first}{more}", issues=issues)
+        graph = compiled.graph
+        description = graph.spec.get("description")
+        row = GraphRow(
+            graph_id=graph.name, graph_version=graph.version,
+            description=description if isinstance(description, str) else "", node_count=len(graph.nodes),
+            edge_count=sum(edge.declared for edge in graph.topology.edges), updated_at_ms=self._clock.now_ms(),
+            spec=graph.spec, compiled=compiled.compiled,
+        )  # fmt: skip
+        return Checked(graph, compiled.issues, row)
+
+    async def put(
+        self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None
+    ) -> bool:
+        """Make it the current version of its name; False when it already was. Raises `GraphVersionConflict`."""
+        return await self._store.graphs.put(
+            checked.row, overwrite=overwrite, expected_version=expected_version, answered=answered
+        )
+
+    async def get(self, graph_id: str, graph_version: str | None = None) -> Graph:
+        """The compiled graph. Raises `GraphNotFound` or `GraphVersionNotFound`."""
+        if graph_version is not None and (graph_id, graph_version) in self._cache:
+            self._cache.move_to_end((graph_id, graph_version))
+            return self._cache[graph_id, graph_version]
+        row = await self._store.graphs.get(graph_id, graph_version)
+        key = (row.graph_id, row.graph_version)
+        if key not in self._cache:
+            self._cache[key] = load_graph(row.spec, row.graph_version, row.compiled)
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
+        return self._cache[key]

@@ -1,0 +1,84 @@
+"""What may be asked of a run from outside: each command becomes facts, or is refused and changes nothing.
+
+A command is handled by the run's runner between two commits, so that nothing races with it. `answered` is stored in the
+same transaction as the facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agent_graph.core import approval
+from agent_graph.core import events as e
+from agent_graph.core.run import Run
+from agent_graph.errors import RunTerminal
+from agent_graph.store.base import Answered
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the run; a run that has ended is left as it is."""
+
+    reason: str
+    answered: Answered | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (a cancel takes no time)
+        if run.terminal or run.cancel_reason is not None:
+            return ()
+        return (e.RunCancelRequested(self.reason),)
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Vote on a gate."""
+
+    approval_id: str
+    decision: str
+    note: str
+    by: str
+    via: str
+    answered: Answered | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
+        return approval.vote(
+            run, self.approval_id, decision=self.decision, note=self.note, by=self.by, via=self.via, now_ms=now_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Expire the gates whose time is over."""
+
+    answered: Answered | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
+        return approval.expired(run, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Go on with an interrupted run; on a live one this changes nothing."""
+
+    answered: Answered | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (resuming takes no time)
+        if run.terminal:
+            raise RunTerminal(f"the run has {run.lifecycle}; what is consumed is consumed", status=run.lifecycle)
+        return (e.RunResumed(),) if run.lifecycle == "interrupted" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Stop driving; the run goes on when it is resumed."""
+
+    reason: str
+    answered: Answered | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (stopping takes no time)
+        if run.lifecycle != "running" or run.status == "waiting":
+            return ()  # one that was only accepted has nothing to interrupt, one that waits has nothing in flight
+        return (e.RunInterrupted(self.reason),)
+
+
+Command: TypeAlias = Cancel | Decide | Expire | Resume | Interrupt

@@ -1,0 +1,24 @@
+"""Checks a run's input before anything is created."""
+
+from __future__ import annotations
+
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonValue, check_value
+from agent_graph.core.limits import Limits
+from agent_graph.core.merge import BOOKS
+from agent_graph.errors import InputInvalid, ReservedKey
+
+
+def check_input(graph: Graph, value: JsonValue, *, limits: Limits) -> None:
+    """Raises `InputTooLarge`, `InputTooDeep`, `InputInvalid` (no JSON, or against `input_schema`) or `ReservedKey`."""
+    check_value(value, max_depth=limits.json_depth, max_bytes=limits.input_bytes)
+    if isinstance(value, dict):
+        for key in value:
+            if key.startswith("__") or key in BOOKS:
+                raise ReservedKey(f"the input key {key!r} belongs to the engine; use another name", key=key)
+    if isinstance(graph.input_schema, dict):
+        from agent_graph.core.schema import violations  # jsonschema is slow to import: only where a schema is
+
+        found = violations(value, graph.input_schema)
+        if found:
+            raise InputInvalid(f"the input does not fit the graph's input_schema: {found[0]}", violations=list(found))

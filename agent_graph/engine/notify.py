@@ -1,0 +1,104 @@
+"""Wakes whoever waits for a run to change, and shows text as it streams; nothing here is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agent_graph.core.events import Event
+
+KEPT = 4096
+"""Live items one slow watcher may lag behind before the oldest deltas are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDelta:
+    """A piece of a model's answer while it streams: live only, numbered apart, never in the chain."""
+
+    number: int
+    firing: str
+    kind: str
+    """``text`` or ``thinking``."""
+    text: str
+
+
+Live: TypeAlias = Event | ModelDelta
+
+
+class Watch:
+    """One watcher's queue of live items."""
+
+    def __init__(self) -> None:
+        self._items: deque[Live] = deque()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self.dropped = 0
+
+    def put(self, item: Live) -> None:
+        if isinstance(item, ModelDelta) and len(self._items) >= KEPT:
+            self.dropped += 1
+            return
+        self._items.append(item)
+        self._wake.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+
+    async def __aiter__(self) -> AsyncIterator[Live]:
+        while True:
+            while self._items:
+                yield self._items.popleft()
+            if self._closed:
+                return
+            self._wake.clear()
+            await self._wake.wait()
+
+
+class Notify:
+    """One hub for all runs of a process."""
+
+    def __init__(self) -> None:
+        self.gates = asyncio.Event()
+        """Set when some approval was opened or closed."""
+        self._changed: dict[str, asyncio.Event] = {}
+        self._watches: dict[str, set[Watch]] = defaultdict(set)
+        self._deltas: dict[str, int] = {}
+
+    def changed(self, run_id: str) -> asyncio.Event:
+        """An event that is set at the run's next commit; take it before looking at the store, so that none is missed."""
+        return self._changed.setdefault(run_id, asyncio.Event())
+
+    def committed(self, run_id: str, events: Sequence[Event]) -> None:
+        """Events of the run are durable: wake the waiters, show them to the watchers."""
+        event = self._changed.pop(run_id, None)
+        if event is not None:
+            event.set()
+        for watch in self._watches.get(run_id, ()):
+            for item in events:
+                watch.put(item)
+
+    def delta(self, run_id: str, firing: str, *, kind: str, text: str) -> None:
+        """A piece of an answer came in."""
+        watches = self._watches.get(run_id)
+        if watches:
+            number = self._deltas[run_id] = self._deltas.get(run_id, 0) + 1
+            for watch in watches:
+                watch.put(ModelDelta(number, firing, kind, text))
+
+    def watch(self, run_id: str) -> Watch:
+        """Start watching a run; call `unwatch` when done."""
+        watch = Watch()
+        self._watches[run_id].add(watch)
+        return watch
+
+    def unwatch(self, run_id: str, watch: Watch) -> None:
+        watch.close()
+        watches = self._watches.get(run_id, set())
+        watches.discard(watch)
+        if not watches:
+            self._watches.pop(run_id, None)
+            self._deltas.pop(run_id, None)

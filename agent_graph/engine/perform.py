@@ -1,0 +1,51 @@
+"""Performs one effect: asks a model and says as a fact what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from agent_graph import errors
+from agent_graph.core import events as e
+from agent_graph.core.effects import CallModel, answer_to_json
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.step import Perform
+from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.models import Models
+from agent_graph.llm.base import OnDelta
+
+CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
+    (errors.ModelTimeout, "timeout"),
+    (errors.ModelUnreachable, "unreachable"),
+    (errors.ModelOverloaded, "overloaded"),
+    (errors.ModelServerError, "server_error"),
+    (errors.ModelBadReply, "bad_reply"),
+    (errors.ModelNotFound, "not_found"),
+)
+"""Engine.md 5; whatever is none of these is ``refused``."""
+
+
+async def call_model(
+    perform: Perform, *, models: Models, limiter: Limiter, run_model: str, on_delta: OnDelta
+) -> e.ModelAnswered | e.NodeFailed:
+    """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
+
+    The host's place is waited for before any time limit starts. Cancelling closes the connection.
+    """
+    try:
+        chosen = await models.get()
+        call: CallModel = replace(perform.effect, model=perform.effect.model or run_model or chosen.model)
+        async with limiter.place(chosen.client.host, parallel=chosen.client.parallel):
+            answer = await chosen.client.chat(call, on_delta)
+    except errors.AgentGraphError as error:
+        return e.NodeFailed(perform.firing, failure(error), perform.attempt)
+    return e.ModelAnswered(perform.firing, answer_to_json(answer), perform.attempt)
+
+
+def failure(error: errors.AgentGraphError) -> JsonObject:
+    """A refusal of the host as the error of a `node_failed` fact."""
+    failure_class = next((name for kind, name in CLASSES if isinstance(error, kind)), "refused")
+    body: JsonObject = {"code": error.code, "message": error.message, "class": failure_class}
+    if error.details:
+        body["details"] = dict(error.details)
+    return body

@@ -1,0 +1,43 @@
+"""A run's fold as the rows the store keeps beside the log."""
+
+from __future__ import annotations
+
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.outcome import final_state
+from agent_graph.core.run import Gate, Run
+from agent_graph.store.base import ApprovalRow, RunRow, RunStatus
+
+
+def run_row(graph: Graph, run: Run, *, created_at_ms: int) -> RunRow:
+    """The row of a run after its latest event."""
+    status: RunStatus = run.status  # type: ignore[assignment]  # `Run.status` speaks the contract's words
+    return RunRow(
+        run_id=run.run_id, graph_id=graph.name, graph_version=graph.version, thread_id=run.thread_id, status=status,
+        seq=run.seq, created_at_ms=created_at_ms, started_at_ms=run.started_at_ms, finished_at_ms=run.finished_at_ms,
+        error=run.error, final_state=final_state(graph, run), usage=usage(run),
+    )  # fmt: skip
+
+
+def usage(run: Run) -> JsonObject:
+    """Counts from recorded facts; tokens are "unknown" where some host said nothing."""
+    counted = run.usage
+    known = counted.unreported == 0
+    return {
+        "llm_calls": counted.llm_calls,
+        "prompt_tokens": counted.prompt_tokens if known else "unknown",
+        "completion_tokens": counted.completion_tokens if known else "unknown",
+        "nodes": counted.nodes,
+    }
+
+
+def approval_row(graph: Graph, run: Run, gate: Gate) -> ApprovalRow:
+    """The row of one of the run's approvals."""
+    return ApprovalRow(
+        approval_id=gate.approval_id, run_id=run.run_id, graph_id=graph.name, graph_version=graph.version,
+        node_id=gate.node_id, node_path=gate.firing, round=gate.round, audience=gate.audience, prompt=gate.prompt,
+        subject=gate.subject, subject_digest=gate.subject_digest, allowed_decisions=gate.allowed_decisions,
+        quorum=gate.quorum, channels=gate.channels, status=gate.status,  # type: ignore[arg-type]  # the contract's words
+        created_at_ms=gate.opened_at_ms, expires_at_ms=gate.expires_at_ms, votes=tuple(gate.votes),
+        decision=gate.decision,
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Gathers the pieces of one reply within a bound, and notices when a JSON answer is over though the host goes on."""
+
+from __future__ import annotations
+
+from agent_graph.core.effects import CallModel
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import ModelBadReply
+from agent_graph.llm.base import DeltaKind, OnDelta
+
+BLANKS = " \t\r\n"
+ENOUGH_BLANKS = 64
+"""Blanks after a complete value from which a host is taken to print them for ever; more than any layout needs."""
+
+KNOWN_OPTIONS = frozenset({
+    "num_keep", "seed", "num_predict", "top_k", "top_p", "min_p", "typical_p", "tfs_z", "repeat_last_n", "temperature",
+    "repeat_penalty", "presence_penalty", "frequency_penalty", "mirostat", "mirostat_tau", "mirostat_eta",
+    "penalize_newline", "stop", "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "vocab_only",
+    "use_mmap", "use_mlock", "num_thread", "draft_num_predict",
+})  # fmt: skip
+"""Ollama's option names (api/types.go), the ones it has dropped too."""
+
+
+class JsonEnd:
+    """Follows a text piece by piece and tells when its top-level object or array is closed.
+
+    Each character is looked at once. A text that does not start with ``{`` or ``[``, or goes on after the value with
+    anything but blanks, is never over.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "_off", "blanks", "complete")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._off = False
+        self.complete = False
+        self.blanks = 0
+        """Blanks since the value was closed."""
+
+    @property
+    def over(self) -> bool:
+        return self.complete and self.blanks >= ENOUGH_BLANKS
+
+    def feed(self, piece: str) -> None:
+        for character in piece:
+            if self._off:
+                return
+            if self.complete:
+                self._after(character)
+            elif self._in_string:
+                self._inside_string(character)
+            else:
+                self._outside_string(character)
+
+    def _after(self, character: str) -> None:
+        if character in BLANKS:
+            self.blanks += 1
+        else:
+            self._off, self.complete = True, False
+
+    def _inside_string(self, character: str) -> None:
+        if self._escaped:
+            self._escaped = False
+        elif character == "\\":
+            self._escaped = True
+        elif character == '"':
+            self._in_string = False
+
+    def _outside_string(self, character: str) -> None:
+        if character in "{[":
+            self._depth += 1
+        elif character in BLANKS:
+            return
+        elif self._depth == 0:
+            self._off = True
+        elif character == '"':
+            self._in_string = True
+        elif character in "}]":
+            self._depth -= 1
+            self.complete = self._depth == 0
+
+
+class Reply:
+    """Text and thinking of one reply; what `on_delta` is told is what is kept."""
+
+    def __init__(self, call: CallModel, on_delta: OnDelta, *, max_bytes: int, who: str) -> None:
+        self._parts: dict[DeltaKind, list[str]] = {"text": [], "thinking": []}
+        self._on_delta = on_delta
+        self._left = max_bytes
+        self._max_bytes = max_bytes
+        self._who = who
+        self._end = JsonEnd() if call.format is not None else None
+
+    def add(self, kind: DeltaKind, piece: str) -> None:
+        """Keep `piece`. Raises `ModelBadReply` (details.reason "too_large") past the bound."""
+        if not piece:
+            return
+        piece = whole_characters(piece)
+        if kind == "text" and self._end is not None:
+            self._end.feed(piece)
+        self._left -= len(piece.encode())
+        if self._left < 0:
+            raise ModelBadReply(
+                f"{self._who} answered with more than {self._max_bytes} bytes",
+                reason="too_large",
+                max_bytes=self._max_bytes,
+            )
+        self._parts[kind].append(piece)
+        self._on_delta(kind, piece)
+
+    @property
+    def over(self) -> bool:
+        """Whether the JSON asked for is complete and only blanks keep coming."""
+        return self._end is not None and self._end.over
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts["text"])
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._parts["thinking"])
+
+
+def whole_characters(text: str) -> str:
+    """`text` with halves of surrogate pairs joined, or replaced by U+FFFD where the other half is missing."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def option_warnings(options: JsonObject) -> tuple[JsonObject, ...]:
+    """One warning for each option no host acts on: hosts pass over a typing mistake in silence."""
+    return tuple(
+        {"code": "OPTION_UNKNOWN", "message": f'the option "{name}" is not known and is ignored by the model host'}
+        for name in options
+        if name not in KNOWN_OPTIONS
+    )
+
+
+WHITESPACE_LOOP: JsonObject = {
+    "code": "WHITESPACE_LOOP",
+    "message": "the JSON was complete and only blanks followed; the call was ended there",
+}
