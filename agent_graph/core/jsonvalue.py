@@ -25,7 +25,7 @@ and the bound is its guard against quadratic time.
 _INTEGER_BOUND: Final = 10**MAX_INTEGER_DIGITS
 _STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]+|[\]}]+', re.DOTALL)
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_LOOKS_LIKE_FLOAT: Final = re.compile(r"[0-9][.eE]")
+_LOOKS_LIKE_FLOAT: Final = re.compile(r"[:,\[]-?[0-9]+[.eE]")  # where a value stands: a hash in quotes is none
 
 _compact_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _sorted_encoder: Final = json.JSONEncoder(
@@ -97,7 +97,7 @@ def canonical(value: JsonValue) -> bytes:
     except RecursionError:
         return _canonical_carefully(value)
     # Either may only be text that looks like it; the careful way is right for both.
-    if _LOOKS_LIKE_FLOAT.search(text) or (not text.isascii() and _has_astral(text)):
+    if isinstance(value, float) or _LOOKS_LIKE_FLOAT.search(text) or (not text.isascii() and _has_astral(text)):
         return _canonical_carefully(value)
     return text.encode()
 

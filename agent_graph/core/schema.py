@@ -177,8 +177,13 @@ def _pattern_fault(text: str) -> str:
     try:
         _pattern(text)
     except re2.error as error:
-        return f"not an RE2 pattern: {_cut(str(error))}"
+        return f"not an RE2 pattern: {_cut(_reason(error))}"
     return ""
+
+
+def _reason(error: Exception) -> str:
+    reason = error.args[0]
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def _is_open(part: JsonObject, kind: str, bound: str) -> bool:
@@ -203,6 +208,7 @@ def _pattern(text: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False  # it would write to stderr
+    options.never_capture = True
     return re2.compile(text, options)
 
 

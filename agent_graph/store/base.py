@@ -82,13 +82,26 @@ class Answered:
     run_id: str = ""
 
 
+class AlreadyAnswered(Exception):
+    """A write found its idempotency key with the same request: nothing was written, `answered` is what it made then.
+
+    A signal to the caller of the store, never an error a user sees: of two racing starts with one key, the one that
+    loses answers what the winner answered.
+    """
+
+    def __init__(self, answered: Answered) -> None:
+        super().__init__(answered.key)
+        self.answered = answered
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """All that one step of a run changes; one transaction, all or nothing.
 
     `expected_seq` is the number of events the writer believes are stored; another number raises `SequenceConflict`
     and changes nothing. `create` makes the run (expected_seq 0). `snapshot` is opaque bytes of the fold after the
-    last of `events`.
+    last of `events`. The stored `seq` is `expected_seq` plus the events, whatever `run.seq` says; of an existing run,
+    graph, thread and creation time stay as they are.
     """
 
     run: RunRow
@@ -124,7 +137,9 @@ class GraphStore(Protocol):
         """Make `row` the current version of its id; False when it already was.
 
         Raises `GraphVersionConflict` when the id holds another version and neither `overwrite` nor a matching
-        `expected_version` is given. Old versions stay readable. Un-hides a deleted graph.
+        `expected_version` is given, and whenever an `expected_version` is not the one the id holds (a deleted graph
+        holds none). Old versions stay readable. Un-hides a deleted graph. Raises `IdempotencyConflict` and
+        `AlreadyAnswered` for `answered`.
         """
         ...
 
@@ -144,14 +159,17 @@ class GraphStore(Protocol):
         ...
 
     async def delete(self, graph_id: str, answered: Answered | None = None) -> None:
-        """Hide the graph. Raises `GraphNotFound`, or `GraphInUse` while runs of it have not ended."""
+        """Hide the graph. Raises `GraphNotFound`, or `GraphInUse` while runs of it have not ended, and as `put` does
+        for `answered`."""
         ...
 
 
 class RunStore(Protocol):
     async def commit(self, commit: Commit) -> None:
         """Write it all in one transaction, durable when this returns. Concurrent commits share a transaction
-        (group commit), none waits longer than one fsync for it. Raises `SequenceConflict`, `StoreFull`, `StoreBusy`."""
+        (group commit), none waits longer than one fsync for it. Raises `SequenceConflict`, `StoreFull`, `StoreBusy`;
+        `RunNotFound` or, with `create`, `GraphVersionNotFound` when what it belongs to is not stored; for `answered`
+        `IdempotencyConflict` (same key, another request) and `AlreadyAnswered` (same key, same request)."""
         ...
 
     async def get(self, run_id: str) -> RunRow:
@@ -159,7 +177,8 @@ class RunStore(Protocol):
         ...
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
-        """The latest snapshot, if any, and the events after it. Raises `RunNotFound`, `StoreCorrupt`."""
+        """The latest snapshot, if any, and the events after it. A snapshot that is not what was written is passed
+        over: the events are the run. Raises `RunNotFound`, and `StoreCorrupt` when the events do not hold together."""
         ...
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
@@ -167,7 +186,8 @@ class RunStore(Protocol):
         ...
 
     async def verify_chain(self, run_id: str) -> int | None:
-        """The seq of the first event whose `prev` is not the hash of the one before, or None when all hold."""
+        """The seq of the first event that is missing or is not what was written, found by the hashes the events hold
+        of one another; None when all hold. Raises `RunNotFound`."""
         ...
 
     async def list(
@@ -188,8 +208,9 @@ class RunStore(Protocol):
 
 
 class ApprovalStore(Protocol):
-    async def get(self, approval_id: str) -> ApprovalRow:
-        """Raises `ApprovalNotFound`."""
+    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
+        """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
+        Raises `ApprovalNotFound`."""
         ...
 
     async def list(
@@ -198,10 +219,11 @@ class ApprovalStore(Protocol):
         run_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
+        now_ms: int | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
-        """Oldest first."""
+        """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
         ...
 
     async def next_expiry(self) -> tuple[int, str] | None:
@@ -210,7 +232,9 @@ class ApprovalStore(Protocol):
 
 
 class RequestStore(Protocol):
-    async def get(self, key: str) -> Answered | None: ...
+    async def get(self, key: str) -> Answered | None:
+        """What was answered under `key`."""
+        ...
 
 
 class Store(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from agent_graph.core.nodes import (
     human_approval,
@@ -14,8 +14,9 @@ from agent_graph.core.nodes import (
     router,
     state_transform,
 )
+from agent_graph.core.nodes.base import NodeType
 
-NODE_TYPES: Final[dict[str, Any]] = {
+NODE_TYPES: Final[dict[str, NodeType]] = {
     "llm": llm,
     "router": router,
     "passthrough": passthrough,

@@ -1,17 +1,25 @@
-"""What a node type is: a frozen config, what it may touch and choose, and one pure step."""
+"""What a node type is: a frozen config, what it may touch and choose, and one pure step.
+
+The functions at the end say once, for all types, what a path, a template and an output key mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
 from annotated_types import Ge, Le
 
-from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Path
+from agent_graph.core import statepath
+from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Missing, Path, Write
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.ops import reducers
+from agent_graph.core.ops.prompt import Template
+from agent_graph.errors import NodeFailure
 
 
 class Values(Protocol):
@@ -51,7 +59,8 @@ class Values(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A node (or END) a config can choose; `pointer` leads to it from the config."""
+    """A node (or END) a config can choose; `pointer` leads to it from the config. Whether there is such a node, and
+    that END_RUN is not available yet, is said by `core.wiring`."""
 
     id: str
     pointer: str
@@ -107,35 +116,113 @@ UNAVAILABLE_EVERYWHERE: Final = {
 class NodeType(Protocol):
     """A module of `core.nodes`. Everything here is pure."""
 
-    Config: ClassVar[type]
-    """Frozen slotted dataclass: the fields of ``config`` with types and defaults; validated by `core.spec`."""
-    CHOOSES: ClassVar[bool]
-    """Its targets replace its out-edges (router, loop, static parallel)."""
-    UNAVAILABLE: ClassVar[dict[str, str]]
-    """Known fields nothing acts on yet, with the reason; a value other than the default is refused."""
+    @property
+    def Config(self) -> type[NodeConfig]:  # noqa: N802  (a module's class)
+        """Frozen slotted dataclass: the fields of ``config`` with types and defaults; validated by `core.spec`."""
+        ...
 
-    def prepare(self, config: Any) -> Any:
+    @property
+    def CHOOSES(self) -> bool:  # noqa: N802  (a module's constant)
+        """Its targets replace its out-edges (router, loop, static parallel)."""
+        ...
+
+    @property
+    def UNAVAILABLE(self) -> dict[str, str]:  # noqa: N802  (a module's constant)
+        """Known fields nothing acts on yet, with the reason; a value other than the default is refused."""
+        ...
+
+    def prepare(self, config: Any, /) -> Any:
         """Patterns, templates and tables made once; called only when `check` found no error."""
         ...
 
-    def check(self, node_id: str, config: Any) -> Sequence[Issue]:
+    def check(self, node_id: str, config: Any, /) -> Sequence[Issue]:
         """What is wrong with this config alone; pointers are relative to the config."""
         ...
 
-    def targets(self, config: Any) -> Sequence[Target]:
+    def targets(self, config: Any, /) -> Sequence[Target]:
         """What it can choose, in the order of engine.md 2 (rules, default; branches; entry, exit; on_reject, ...)."""
         ...
 
-    def reads(self, config: Any) -> Sequence[Read]: ...
+    def reads(self, config: Any, /) -> Sequence[Read]: ...
 
-    def writes(self, node_id: str, config: Any) -> Sequence[str]:
+    def writes(self, node_id: str, config: Any, /) -> Sequence[str]:
         """State paths it can write, as written in the config."""
         ...
 
-    def writes_current(self, config: Any) -> bool:
+    def writes_current(self, config: Any, /) -> bool:
         """It sets the current value."""
         ...
 
-    def step(self, node: Node, values: Values, answers: Sequence[Answer]) -> Done | Effect:
+    def step(self, node: Node, values: Values, answers: Sequence[Answer], /) -> Done | Effect:
         """Raises `NodeFailure` when the firing fails."""
         ...
+
+
+CURRENT: Final = "__input__"
+"""The older name of the current value, where a path is read."""
+
+
+def value_at(values: Values, path: str) -> MaybeJson:
+    """What a config's path reads; "" is the current value."""
+    return values.current if path in ("", CURRENT) else values.read(path)
+
+
+def placeholder_values(values: Values, input_key: str) -> Callable[[str], MaybeJson]:
+    """What a template's placeholders stand for: ``{input...}``, ``{run_input...}``, else a state path."""
+
+    def find(path: str) -> MaybeJson:
+        head, dot, rest = path.partition(".")
+        if head not in ("input", "run_input"):
+            return values.read(path)
+        found = value_at(values, input_key) if head == "input" else values.run_input
+        return found if isinstance(found, Missing) or not dot else statepath.read(found, rest)
+
+    return find
+
+
+def rendered(template: Template, values: Values, input_key: str) -> str:
+    """The text of a template; `NodeFailure` PROMPT_VALUE_MISSING, or VALUE_TOO_LARGE beyond the prompt limit."""
+    return bounded_prompt(template.render(placeholder_values(values, input_key), max_bytes=DEFAULTS.prompt_bytes))
+
+
+def bounded_prompt(text: str) -> str:
+    """`text` itself; `NodeFailure` VALUE_TOO_LARGE when it is beyond the prompt limit."""
+    limit = DEFAULTS.prompt_bytes
+    if len(text) > limit or len(text.encode()) > limit:
+        raise NodeFailure("VALUE_TOO_LARGE", f"the prompt is larger than {limit} bytes", limit=limit)
+    return text
+
+
+def template_reads(template: Template, at: str, *, input_key: str) -> list[Read]:
+    """The state paths a template at pointer `at` reads."""
+    reads = []
+    for placeholder in template.placeholders:
+        head = placeholder.path.partition(".")[0]
+        if head == "input":
+            reads += path_read(input_key, "/input_key", optional=placeholder.optional)
+        elif head != "run_input":
+            reads.append(Read(placeholder.path, at, placeholder.optional))
+    return list(dict.fromkeys(reads))
+
+
+def path_read(path: str, at: str, *, optional: bool = False) -> list[Read]:
+    """The read of a config's path; none when it is the current value."""
+    return [] if path in ("", CURRENT) else [Read(path, at, optional)]
+
+
+def contribution(values: Values, path: str, value: JsonValue) -> Write:
+    """The write of `value` to `path`; `NodeFailure` TRANSFORM_INVALID when a reducer there cannot take it."""
+    place = values.resolve(path)
+    return reducers.contribution(values.reducer(place[0]), place, value)
+
+
+def path_issues(node_id: str, paths: Iterable[tuple[str, str]]) -> list[Issue]:
+    """STATE_PATH_INVALID for every (path, pointer) that is no path; "" is none given."""
+    issues = []
+    for path, at in paths:
+        try:
+            if path:
+                statepath.split(path)
+        except ValueError as error:
+            issues.append(Issue("STATE_PATH_INVALID", str(error), pointer=at, node_id=node_id))
+    return issues

@@ -1,0 +1,183 @@
+"""Every legal way a token can go in a graph, named and in words; decides nothing and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_graph.core.events import Fact, NodeFinished, RouteTaken, RunStarted
+from agent_graph.core.graph import END, START, Graph, Node
+from agent_graph.core.jsonvalue import JsonObject, compact
+
+WayKey = tuple[str, str, str]
+"""(source, transition, target); the transition of a plain edge is ""."""
+
+_SYMBOLS: Final = {
+    "eq": "==", "equals": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
+}  # fmt: skip
+_UNARY: Final = {"exists": "exists", "not_exists": "does not exist", "empty": "is empty", "not_empty": "is not empty"}
+_RULE_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way from `source` to `target` (node ids, ``START``, ``END``).
+
+    `transitions` are the names a ``route_taken`` event gives it; empty for a plain edge, which is always taken.
+    """
+
+    source: str
+    target: str
+    transitions: tuple[str, ...] = ()
+    label: str = ""
+
+
+def ways(graph: Graph) -> tuple[Way, ...]:
+    """All of them, each once: the entry, then node by node in the order of engine.md 2."""
+    entry = graph.nodes[graph.topology.edges[0].target].id
+    found = [Way(START, entry)]
+    labels = _edge_labels(graph.spec)
+    for node in graph.nodes:
+        found += _chosen(node, labels) if node.type in _CHOOSERS else _onward(graph, node, labels)
+    return tuple(found)
+
+
+def rule_text(rule: JsonObject) -> str:
+    """A router rule or predicate in words, at most 200 characters: ``a.b == "x" and not (c exists)``."""
+    text = _predicate(rule, nested=False)
+    return text if len(text) <= _RULE_CHARS else text[: _RULE_CHARS - 1] + "\u2026"
+
+
+def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
+    """How often each way was taken, from the facts of a run; ways nobody took are left out."""
+    by_source: dict[str, list[Way]] = {}
+    for way in ways(graph):
+        by_source.setdefault(way.source, []).append(way)
+    facts = list(facts)
+    routes = {fact.firing: fact.transition for fact in facts if isinstance(fact, RouteTaken)}
+    counts: dict[WayKey, int] = {}
+    for fact in facts:
+        if isinstance(fact, RunStarted):
+            chosen = [(way, "") for way in by_source[START]]
+        elif isinstance(fact, NodeFinished):
+            found = by_source.get(_node_of(fact.firing), [])
+            chosen = list(_chosen_by(fact, found, routes.get(fact.firing, "")))
+        else:
+            continue
+        for way, name in chosen:
+            key = (way.source, name, way.target)
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def _chosen_by(fact: NodeFinished, found: list[Way], transition: str) -> Iterator[tuple[Way, str]]:
+    """A transition names one way, or, where a router takes all that hold, several joined by "+"."""
+    names = set(transition.split("+"))
+    for way in found:
+        hit = [name for name in way.transitions if name in names or not transition]
+        if not way.transitions:
+            yield way, ""
+        elif hit and (fact.targets is None or way.target in fact.targets):
+            yield way, hit[0]
+
+
+def _node_of(firing: str) -> str:
+    return firing.rsplit("/", 1)[-1].split("#", 1)[0].split("[", 1)[0]
+
+
+def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
+    edges: Any = spec.get("edges", ())
+    return {(edge["from"], edge["to"]): str(edge.get("label", "")) for edge in edges}
+
+
+def _out(graph: Graph, node: Node) -> list[str]:
+    topology = graph.topology
+    targets = [graph.nodes[topology.edges[i].target].id for i in topology.out_declared[node.index]]
+    return [*targets, END] if topology.ends[node.index] else targets
+
+
+def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
+    """The out-edges, and for a gate the decisions that lead along them or elsewhere."""
+    if node.type != "human_approval":
+        yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
+        return
+    ways_by_decision = {
+        "approve": "continue", "reject": node.config.on_reject, "request_changes": node.config.on_request_changes,
+    }  # fmt: skip
+    allowed = {name: way for name, way in ways_by_decision.items() if name in node.config.allowed_decisions}
+    along = tuple(name for name, way in allowed.items() if way == "continue")
+    for target in _out(graph, node) if along else ():
+        yield Way(node.id, target, along, _joined(" / ".join(along), labels.get((node.id, target), "")))
+    for name, way in allowed.items():
+        if isinstance(way, list):
+            yield from (Way(node.id, target, (name,), name) for target in dict.fromkeys(way or [END]))
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def _chosen(node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
+    """The targets of a choosing node, which replace its out-edges; a declared edge beside them adds its label."""
+    for transitions, targets, label in _CHOOSERS[node.type](node.config):
+        for target in dict.fromkeys(targets):
+            yield Way(node.id, target, transitions, _joined(labels.get((node.id, target), ""), label))
+
+
+_Choice = tuple[tuple[str, ...], list[str], str]
+"""(transitions, targets, label)"""
+
+
+def _router(config: Any) -> Iterator[_Choice]:
+    for place, rule in enumerate(config.rules):
+        yield (f"rules/{place}",), rule["targets"], _joined(str(rule.get("label", "")), rule_text(rule))
+    routes = config.routes or {}
+    for place, (text, target) in enumerate(routes.items() if isinstance(routes, dict) else routes):
+        targets = [target] if isinstance(target, str) else target
+        yield (f"routes/{place}",), targets, f"contains {compact(text)}"
+    if config.default is not None:
+        yield ("default",), config.default or [END], "default"
+
+
+def _loop(config: Any) -> Iterator[_Choice]:
+    yield ("entry",), [config.entry], "round"
+    limit = f"after {config.max_iterations} rounds"
+    until = rule_text(config.until) if config.until else ""
+    if config.on_limit is None:
+        yield ("exit", "limit"), [config.exit], " or ".join(part for part in (until, limit) if part)
+        return
+    if until:
+        yield ("exit",), [config.exit], until
+    yield ("limit",), config.on_limit or [END], limit
+
+
+def _parallel(config: Any) -> Iterator[_Choice]:
+    for branch in config.branches:
+        yield (f"branches/{branch['id']}",), [branch["entry"]], branch["id"]
+
+
+_CHOOSERS: Final = {"router": _router, "loop": _loop, "parallel": _parallel}
+
+
+def _predicate(rule: JsonObject, *, nested: bool) -> str:
+    parts: list[str] = []
+    for key, word in (("all", " and "), ("any", " or ")):
+        members = rule.get(key)
+        if isinstance(members, list):
+            text = word.join(_predicate(part, nested=True) for part in members if isinstance(part, dict))
+            parts.append(f"({text})" if nested and len(members) > 1 else text)
+    negated = rule.get("not")
+    if isinstance(negated, dict):
+        parts.append(f"not ({_predicate(negated, nested=False)})")
+    if "path" in rule or "op" in rule:
+        parts.append(_comparison(rule))
+    return " and ".join(part for part in parts if part) or "always"
+
+
+def _comparison(rule: JsonObject) -> str:
+    path, op = str(rule.get("path", "input")), str(rule.get("op", "eq"))
+    if op in _UNARY:
+        return f"{path} {_UNARY[op]}"
+    operand = str(rule["value_path"]) if "value_path" in rule else compact(rule.get("value"))
+    return f"{path} {_SYMBOLS.get(op, op.replace('_', ' '))} {operand}"

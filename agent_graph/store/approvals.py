@@ -1,0 +1,133 @@
+"""Approvals as they are listed and asked for; written only with the commit of their run, and never decided here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final, cast
+
+from agent_graph.errors import ApprovalNotFound
+from agent_graph.store.base import ApprovalRow
+from agent_graph.store.columns import json_object, json_text, strings, where
+from agent_graph.store.cursor import check_limit, encode_cursor, number_of
+from agent_graph.store.db import Database
+
+# keeps an approval as it is now; its place in the list stays
+KEEP: Final = """
+INSERT INTO approvals (approval_id, run_no, status, created_at_ms, expires_at_ms, audience, body)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (approval_id) DO UPDATE
+SET status = excluded.status, expires_at_ms = excluded.expires_at_ms, body = excluded.body"""
+# approvals with the status they have at :now_ms, oldest first
+LIST: Final = """
+SELECT * FROM (
+    SELECT a.approval_no, a.approval_id, r.run_id, a.created_at_ms, a.expires_at_ms, a.audience, a.body,
+        CASE WHEN a.status = 'pending' AND a.expires_at_ms <= :now_ms THEN 'expired' ELSE a.status END AS status,
+        a.status AS stored_status
+    FROM approvals AS a JOIN runs AS r USING (run_no)
+) {where} ORDER BY approval_no LIMIT :fetched"""
+IS: Final = "approval_id = :approval_id"
+OF_RUN: Final = "run_id = :run_id"
+HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
+STORED_PENDING: Final = "stored_status = 'pending'"  # lets the index of pending ones be used
+FOR_AUDIENCE: Final = "EXISTS (SELECT 1 FROM json_each(audience) WHERE value = :audience)"
+AFTER: Final = "approval_no > :after"
+# the pending approval that expires first
+NEXT_EXPIRY: Final = """
+SELECT a.expires_at_ms, r.run_id FROM approvals AS a JOIN runs AS r USING (run_no)
+WHERE a.status = 'pending' ORDER BY a.expires_at_ms, a.approval_no LIMIT 1"""
+
+_COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
+_LISTS: Final = ("allowed_decisions", "channels", "votes")
+_BEFORE_ALL_TIME_MS: Final = -1
+
+
+class SqliteApprovals:
+    """`base.ApprovalStore` over a `Database`."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
+        values = {"approval_id": approval_id, "now_ms": _now(now_ms), "fetched": 1}
+        rows = await self._database.read(partial(_select, [IS], values))
+        if not rows:
+            raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
+        return rows[0][1]
+
+    async def list(
+        self,
+        *,
+        run_id: str = "",
+        statuses: Sequence[str] = (),
+        audience: str = "",
+        now_ms: int | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[tuple[ApprovalRow, ...], str | None]:
+        values: dict[str, Any] = {"now_ms": _now(now_ms), "fetched": check_limit(limit) + 1, "run_id": run_id}
+        values.update(statuses=json_text(list(statuses)), audience=audience)
+        if cursor is not None:
+            values["after"] = number_of("approvals", cursor)
+        wanted = (
+            (OF_RUN, run_id),
+            (HAS_STATUS, statuses),
+            (STORED_PENDING, set(statuses) == {"pending"}),
+            (FOR_AUDIENCE, audience),
+            (AFTER, cursor is not None),
+        )
+        conditions = [condition for condition, given in wanted if given]
+        rows = await self._database.read(partial(_select, conditions, values))
+        approvals = tuple(row for _, row in rows[:limit])
+        return approvals, encode_cursor("approvals", rows[limit - 1][0]) if len(rows) > limit else None
+
+    async def next_expiry(self) -> tuple[int, str] | None:
+        return await self._database.read(lambda connection: connection.execute(NEXT_EXPIRY).fetchone())
+
+
+def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:
+    """Write `row` within the commit of the run `run_no`."""
+    body = {name: value for name, value in asdict(row).items() if name not in _COLUMNS}
+    body.update({name: list(body[name]) for name in _LISTS})
+    connection.execute(
+        KEEP,
+        (
+            row.approval_id,
+            run_no,
+            row.status,
+            row.created_at_ms,
+            row.expires_at_ms,
+            json_text(list(row.audience)),
+            json_text(body),
+        ),
+    )
+
+
+def _now(now_ms: int | None) -> int:
+    return _BEFORE_ALL_TIME_MS if now_ms is None else now_ms
+
+
+def _select(
+    conditions: Sequence[str], values: Mapping[str, Any], connection: sqlite3.Connection
+) -> list[tuple[int, ApprovalRow]]:
+    rows = connection.execute(LIST.format(where=where(conditions)), values)
+    return [(row[0], _row(row[1:8])) for row in rows]
+
+
+def _row(columns: tuple[Any, ...]) -> ApprovalRow:
+    approval_id, run_id, created_at_ms, expires_at_ms, audience, body, status = columns
+    fields = cast("dict[str, Any]", json_object(body))
+    fields.update({name: tuple(fields[name]) for name in _LISTS})
+    return ApprovalRow(
+        approval_id=approval_id,
+        run_id=run_id,
+        status=status,
+        created_at_ms=created_at_ms,
+        expires_at_ms=expires_at_ms,
+        audience=strings(audience),
+        **fields,
+    )

@@ -1,0 +1,269 @@
+"""One database: its connections, the group-commit writer and what SQLite's errors mean; knows no table.
+
+Writers queue; whatever is queued when the connection is free shares one transaction, hence one fsync. While that
+fsync runs the next group gathers, so nobody waits for more than the one under way and its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+import aiosqlite
+
+from agent_graph.errors import AgentGraphError, StoreBusy, StoreCorrupt, StoreFull, StoreUnusable
+from agent_graph.store.base import AlreadyAnswered
+
+T = TypeVar("T")
+Job: TypeAlias = Callable[[sqlite3.Connection], T]
+"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends."""
+
+Synchronous: TypeAlias = Literal["full", "normal"]
+Mode: TypeAlias = Literal["rw", "ro", "immutable"]
+
+BUSY_MS: Final = 5_000
+_WAL_KEPT_BYTES: Final = 16 * 2**20
+
+BEGIN_WRITE: Final = "BEGIN IMMEDIATE"  # takes the write lock now, not in the middle
+BEGIN_READ: Final = "BEGIN"  # several reads of one moment
+COMMIT: Final = "COMMIT"  # durable when it returns (synchronous = full)
+ROLLBACK: Final = "ROLLBACK"  # nothing of the transaction happened
+SAVEPOINT: Final = "SAVEPOINT member"  # one member of a group begins
+RELEASE: Final = "RELEASE member"  # the member lands with the group
+ROLLBACK_TO: Final = "ROLLBACK TO member"  # the member is refused, the group goes on
+
+
+async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connection:
+    """A connection on a thread of its own; `path` None is a new database in memory.
+
+    ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
+    Raises sqlite3.Error.
+    """
+    connection = aiosqlite.connect(_uri(path, mode), uri=True, isolation_level=None)
+    _thread_of(connection).daemon = True  # a program that ends without closing must not be kept alive by its store
+    await connection
+    return connection
+
+
+def _uri(path: Path | None, mode: Mode) -> str:
+    if path is None:
+        return ":memory:"
+    return path.absolute().as_uri() + ("?mode=ro&immutable=1" if mode == "immutable" else f"?mode={mode}")
+
+
+async def disconnect(connection: aiosqlite.Connection) -> None:
+    """Close and see the thread off: `close` returns while its thread is still on the way out."""
+    await connection.close()
+    _thread_of(connection).join()
+
+
+def _thread_of(connection: aiosqlite.Connection) -> threading.Thread:
+    return cast("threading.Thread", getattr(connection, "_thread", connection))  # up to 0.21 they are one
+
+
+async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
+    """Run `job` on the connection's thread in one hop.
+
+    aiosqlite's public calls are one hop for each statement: slow, and another caller's statement could land between
+    two of ours. ``_execute`` is what all of them go through; this is the only place that calls it.
+    """
+    execute: Callable[[Job[T], sqlite3.Connection], Awaitable[T]] = connection._execute
+    return await execute(job, connection._conn)
+
+
+class Database:
+    """One writing connection with its queue, and one reading connection (in memory they are the same)."""
+
+    def __init__(self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None) -> None:
+        self.path = path
+        self.transactions = 0
+        """How many write transactions were committed."""
+        self._writer = writer
+        self._reader = reader
+        self._queue: list[tuple[Job[Any], asyncio.Future[Any]]] = []
+        self._writing = False
+        self._flushing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def write(self, job: Job[T]) -> T:
+        """Run `job` in a transaction, perhaps together with others; durable when this returns.
+
+        What `job` raises undoes `job` alone. A caller that is cancelled while it waits in the queue has written
+        nothing; later, it may have. Raises `StoreFull`, `StoreBusy`, `StoreCorrupt`, `StoreUnusable`.
+        """
+        self._check_open()
+        if self._writing:
+            return await self._enqueue(job)
+        self._writing = True
+        try:  # alone: straight to the thread, which is half the loop's work of a group of one
+            result = await on_thread(self._writer, partial(_write, [job]))
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        finally:  # even when this caller is cancelled: the thread works in order, the next group comes after it
+            self._next_group()
+        self.transactions += 1
+        return cast("T", result[0])
+
+    async def read(self, query: Job[T]) -> T:
+        """Run `query` on one consistent state of the database. Raises as `write` does."""
+        self._check_open()
+        try:
+            return await on_thread(self._reader, partial(_read, query))
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+    async def aclose(self) -> None:
+        """Finish what is queued, then close; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writing:
+            await self._enqueue(_nothing)  # nothing can queue behind it any more
+        if self._reader is not self._writer:
+            await disconnect(self._reader)
+        await disconnect(self._writer)  # last, so that it merges the write-ahead log into the file and removes it
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnusable("The store is closed.")
+
+    async def _enqueue(self, job: Job[T]) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append((job, future))
+        return await future
+
+    def _next_group(self) -> None:
+        self._writing = bool(self._queue)
+        self._flushing = asyncio.create_task(self._flush()) if self._queue else None
+
+    async def _flush(self) -> None:
+        try:
+            while self._queue:
+                group = [(job, future) for job, future in self._queue if not future.done()]
+                self._queue.clear()
+                await self._commit(group)
+        finally:
+            self._writing = False
+
+    async def _commit(self, group: Sequence[tuple[Job[Any], asyncio.Future[Any]]]) -> None:
+        """One transaction for the group; if that fails as a whole, one for each, so that none fails for another."""
+        if not group:
+            return
+        hop = on_thread(self._writer, partial(_write, [job for job, _ in group]))
+        (outcome,) = await asyncio.gather(hop, return_exceptions=True)
+        if not isinstance(outcome, BaseException):
+            self.transactions += 1
+            for (_, future), result in zip(group, outcome, strict=True):
+                self._settle(future, result)
+        elif len(group) == 1 or _is_busy(outcome):  # trying a busy database again would wait once more for each
+            for _, future in group:
+                self._settle(future, outcome)
+        else:
+            for entry in group:
+                await self._commit([entry])
+
+    def _settle(self, future: asyncio.Future[Any], result: object) -> None:
+        if future.done():
+            return
+        if isinstance(result, sqlite3.Error):
+            error = store_error(result, self.path)
+            error.__cause__ = result
+            future.set_exception(error)
+        elif isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+
+def _write(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
+    """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened."""
+    connection.execute(BEGIN_WRITE)
+    try:
+        outcomes = [jobs[0](connection)] if len(jobs) == 1 else [_attempt(job, connection) for job in jobs]
+        connection.execute(COMMIT)
+    finally:
+        if connection.in_transaction:
+            connection.execute(ROLLBACK)
+    return outcomes
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """The last job of all."""
+
+
+def _attempt(job: Job[Any], connection: sqlite3.Connection) -> object:
+    connection.execute(SAVEPOINT)
+    try:
+        outcome = job(connection)
+    except (AgentGraphError, AlreadyAnswered, sqlite3.Error) as refusal:
+        if not connection.in_transaction:  # SQLite itself rolled everything back: a full disk, a read error
+            raise
+        connection.execute(ROLLBACK_TO)
+        outcome = refusal
+    connection.execute(RELEASE)
+    return outcome
+
+
+def _read(query: Job[T], connection: sqlite3.Connection) -> T:
+    connection.execute(BEGIN_READ)
+    try:
+        return query(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute(COMMIT)
+
+
+def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
+    """What every writing connection is set to."""
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+
+
+def tune_reader(connection: sqlite3.Connection) -> None:
+    """What every reading connection is set to."""
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+
+
+def corrupt(path: Path | None, check: str) -> StoreCorrupt:
+    """The error for a damaged database: the file, the check that failed and what to do."""
+    return StoreCorrupt(
+        f"The database {path or 'in memory'} is damaged ({check}). It was left as it is: move it away and put a copy "
+        "of it back, or start with another data folder.",
+        path=str(path or ""),
+        check=check,
+    )
+
+
+def store_error(error: sqlite3.Error, path: Path | None) -> Exception:
+    """Our error for one of SQLite's, by its primary result code; one that is a bug of ours stays as it is."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    where = str(path or "in memory")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return corrupt(path, str(error))
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(f"No space is left for the database {where}; nothing was written. Make room and try again.")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(
+            f"The database {where} was held by another program for {BUSY_MS // 1000} s; nothing was written. Try again."
+        )
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreUnusable(f"The database {where} cannot be used: {error}. Check the disk and the file's owner.")
+    return error
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )

@@ -1,0 +1,286 @@
+"""Runs: the one write that moves a run on, and what is read of its row, log and snapshot; folds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from agent_graph.core.events import Event
+from agent_graph.errors import RunNotFound, SequenceConflict
+from agent_graph.store import approvals, chain
+from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
+from agent_graph.store.columns import json_object, json_text, json_value, where
+from agent_graph.store.cursor import check_limit, encode_cursor, number_of
+from agent_graph.store.db import Database
+from agent_graph.store.graphs import READ_VERSION, version_not_found
+from agent_graph.store.requests import check_new, reserve
+
+
+class Place(NamedTuple):
+    """Where a run stands: its number in the database, how many events it has, the last one's hash, its status."""
+
+    run_no: int
+    seq: int
+    head: str
+    status: str
+
+
+class Extension(NamedTuple):
+    """What a commit adds to a run that stands at `after`: encoded events and the columns that change."""
+
+    after: Place
+    bodies: list[str]
+    columns: tuple[Any, ...]
+    head: str
+
+
+NOWHERE: Final = Place(0, 0, chain.NO_EVENT, "")
+_PLACES_KEPT: Final = 10_000
+
+# where a run stands
+PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
+# makes a run
+CREATE: Final = """
+INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, status,
+                  run_id, graph_id, graph_version, thread_id, created_at_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
+ADVANCE: Final = """
+UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?
+WHERE run_no = ? AND head = ?"""
+# the same, giving it another status
+ADVANCE_TO: Final = """
+UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
+                status = ?
+WHERE run_no = ? AND head = ?"""
+# appends an event
+APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
+# the events of a run between two numbers, in order, as bytes: a damaged text could not be decoded
+EVENTS: Final = """
+SELECT event_no, CAST(body AS BLOB) FROM events WHERE event_no >= ? AND event_no < ? ORDER BY event_no LIMIT ?"""
+# replaces a run's snapshot
+SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) VALUES (?, ?, ?, ?)"
+# a run's latest snapshot
+LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
+# runs as lists show them, newest first
+LIST: Final = """
+SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
+       error, final_state, usage
+FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
+IS: Final = "run_id = :run_id"
+HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
+OF_GRAPH: Final = "graph_id = :graph_id"
+OF_THREAD: Final = "thread_id = :thread_id AND thread_id <> ''"
+BEFORE: Final = "run_no < :before"
+# how many runs have each status
+COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+
+_SEQ_BITS: Final = 32
+_ALL: Final = -1
+
+
+class SqliteRuns:
+    """`base.RunStore` over a `Database`.
+
+    It remembers where the runs it writes stand, so that events are encoded before the writer's turn comes, while it
+    waits for the disk. The database has the last word: a place that has changed is read and the events encoded anew.
+    """
+
+    __slots__ = ("_database", "_places")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._places: dict[str, Place] = {}
+
+    async def commit(self, commit: Commit) -> None:
+        run_id = commit.run.run_id
+        place = NOWHERE if commit.create else self._places.pop(run_id, None)
+        extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
+        self._remember(run_id, await self._database.write(partial(_commit, commit, extension)))
+
+    def _remember(self, run_id: str, place: Place) -> None:
+        if place.status not in TERMINAL:
+            self._places[run_id] = place
+            if len(self._places) > _PLACES_KEPT:
+                del self._places[next(iter(self._places))]  # the one that was not written to for longest
+
+    async def get(self, run_id: str) -> RunRow:
+        rows = await self._database.read(partial(_select, [IS], {"run_id": run_id, "fetched": 1}))
+        if not rows:
+            raise _not_found(run_id)
+        return rows[0][1]
+
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
+        return await self._database.read(partial(_load, run_id))
+
+    async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
+        return await self._database.read(partial(_events, run_id, max(first_seq, 0), check_limit(limit)))
+
+    async def verify_chain(self, run_id: str) -> int | None:
+        return await self._database.read(partial(_verify, run_id))
+
+    async def list(
+        self,
+        *,
+        statuses: Sequence[str] = (),
+        graph_id: str = "",
+        thread_id: str = "",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[tuple[RunRow, ...], str | None]:
+        values: dict[str, Any] = {"statuses": json_text(list(statuses)), "graph_id": graph_id, "thread_id": thread_id}
+        values["fetched"] = check_limit(limit) + 1
+        if cursor is not None:
+            values["before"] = number_of("runs", cursor)
+        wanted = ((HAS_STATUS, statuses), (OF_GRAPH, graph_id), (OF_THREAD, thread_id), (BEFORE, cursor is not None))
+        conditions = [condition for condition, given in wanted if given]
+        rows = await self._database.read(partial(_select, conditions, values))
+        shown = tuple(row for _, row in rows[:limit])
+        return shown, encode_cursor("runs", rows[limit - 1][0]) if len(rows) > limit else None
+
+    async def counts(self) -> dict[str, int]:
+        return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
+
+
+def _extend(commit: Commit, place: Place) -> Extension:
+    run, seq = commit.run, place.seq + len(commit.events)
+    bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
+    error = None if run.error is None else json_text(run.error)
+    final_state = json_text(run.final_state[0]) if run.final_state else None
+    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, json_text(run.usage), final_state)
+    return Extension(place, bodies, columns, head)
+
+
+def _commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> Place:
+    """All of one commit; whoever calls gives the transaction and undoes it when this raises."""
+    check_new(commit.answered, connection)
+    if commit.create or extension is None or not _advance(commit.run, extension, connection):
+        place = _place(commit, connection)
+        if extension is None or extension.after != place:
+            extension = _extend(commit, place)
+        if commit.create:
+            place = place._replace(run_no=_create(commit.run, extension.columns, connection))
+        else:
+            _advance(commit.run, extension, connection)
+    else:
+        place = extension.after
+    first = _event_no(place.run_no, place.seq)
+    connection.executemany(APPEND, [(first + offset, body) for offset, body in enumerate(extension.bodies)])
+    seq = place.seq + len(extension.bodies)
+    for approval in commit.approvals:
+        approvals.keep(approval, place.run_no, connection)
+    if commit.snapshot is not None:
+        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(commit.snapshot), commit.snapshot))
+    reserve(commit.answered, connection)
+    return Place(place.run_no, seq, extension.head, commit.run.status)
+
+
+def _place(commit: Commit, connection: sqlite3.Connection) -> Place:
+    run_id = commit.run.run_id
+    found = connection.execute(PLACE, (run_id,)).fetchone()
+    if found is None and not commit.create:
+        raise _not_found(run_id)
+    place = NOWHERE if found is None else Place(*found)
+    if commit.create and found is not None:
+        raise SequenceConflict(f"Run {run_id} exists already.", run_id=run_id, seq=place.seq)
+    if place.seq != commit.expected_seq:
+        raise SequenceConflict(
+            f"Run {run_id} has {place.seq} events, not {commit.expected_seq}: another writer has moved it on.",
+            run_id=run_id,
+            seq=place.seq,
+        )
+    return place
+
+
+def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) -> bool:
+    """Whether the run stood where the extension begins, and was moved on."""
+    run_no, _, head, status = extension.after
+    if status == run.status:
+        moved = connection.execute(ADVANCE, (*extension.columns, run_no, head))
+    else:
+        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, run_no, head))
+    return moved.rowcount == 1
+
+
+def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connection) -> int:
+    if connection.execute(READ_VERSION, (run.graph_id, run.graph_version)).fetchone() is None:
+        raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
+    rest = (run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms)
+    return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
+
+
+def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
+    run_no, count, head, _ = _existing(run_id, connection)
+    snapshot, first = None, 0
+    found = connection.execute(LATEST, (run_no,)).fetchone()
+    if found is not None and found[1] == _digest(found[2]) and found[0] <= count:
+        first, _, snapshot = found
+    stored = _stored(run_no, connection, first_seq=first)
+    for expected, (seq, _) in enumerate(stored, start=first):
+        if seq != expected:
+            raise chain.damaged(run_id, expected, "it is missing")
+    if first + len(stored) != count:
+        raise chain.damaged(run_id, min(first + len(stored), count), "the log does not end where the run does")
+    events = [(chain.read(run_id, one), one[1]) for one in stored]
+    chain.check_tail(run_id, events, head=head)
+    return snapshot, tuple(chain.event_of(run_id, event) for event, _ in events)
+
+
+def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connection) -> tuple[StoredEvent, ...]:
+    run_no, count, _, _ = _existing(run_id, connection)
+    if first_seq >= count:
+        return ()
+    return tuple(chain.read(run_id, one) for one in _stored(run_no, connection, first_seq=first_seq, limit=limit))
+
+
+def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
+    run_no, count, head, _ = _existing(run_id, connection)
+    return chain.first_damaged(_stored(run_no, connection), count=count, head=head)
+
+
+def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
+    found = connection.execute(PLACE, (run_id,)).fetchone()
+    if found is None:
+        raise _not_found(run_id)
+    return Place(*found)
+
+
+def _stored(
+    run_no: int, connection: sqlite3.Connection, *, first_seq: int = 0, limit: int = _ALL
+) -> list[chain.Stored]:
+    start = _event_no(run_no, 0)
+    rows = connection.execute(EVENTS, (start + first_seq, _event_no(run_no + 1, 0), limit))
+    return [(event_no - start, body) for event_no, body in rows]
+
+
+def _event_no(run_no: int, seq: int) -> int:
+    return (run_no << _SEQ_BITS) + seq
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _select(
+    conditions: Sequence[str], values: Mapping[str, Any], connection: sqlite3.Connection
+) -> list[tuple[int, RunRow]]:
+    rows = connection.execute(LIST.format(where=where(conditions)), values)
+    return [(row[0], _row(row[1:])) for row in rows]
+
+
+def _row(columns: tuple[Any, ...]) -> RunRow:
+    *plain, error, final_state, usage = columns
+    return replace(
+        RunRow(*plain),
+        error=None if error is None else json_object(error),
+        final_state=() if final_state is None else (json_value(final_state),),
+        usage=json_object(usage),
+    )
+
+
+def _not_found(run_id: str) -> RunNotFound:
+    return RunNotFound(f"There is no run {run_id}.", run_id=run_id)

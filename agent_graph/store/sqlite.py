@@ -1,0 +1,110 @@
+"""The store over SQLite, in a file or in memory: opening, checking, closing; the families hold the SQL.
+
+One process owns a data folder (`store.lock`); taking that lock is the caller's part, since it outlives the database.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import aiosqlite
+
+from agent_graph.errors import InvalidArgument
+from agent_graph.store.approvals import SqliteApprovals
+from agent_graph.store.db import (
+    Database,
+    Mode,
+    Synchronous,
+    connect,
+    disconnect,
+    on_thread,
+    store_error,
+    tune,
+    tune_reader,
+)
+from agent_graph.store.folder import place_file, prepare_folder
+from agent_graph.store.graphs import SqliteGraphs
+from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.requests import SqliteRequests
+from agent_graph.store.runs import SqliteRuns
+
+
+class SqliteStore:
+    """`base.Store`: four families over one database. Made by `open_store`; an async context manager."""
+
+    __slots__ = ("approvals", "database", "graphs", "requests", "runs", "storage")
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.storage: Literal["durable", "volatile"] = "volatile" if database.path is None else "durable"
+        self.graphs = SqliteGraphs(database)
+        self.runs = SqliteRuns(database)
+        self.approvals = SqliteApprovals(database)
+        self.requests = SqliteRequests(database)
+
+    async def aclose(self) -> None:
+        """Finish what is being written and close; no thread and no sidecar file is left."""
+        await self.database.aclose()
+
+    async def __aenter__(self) -> SqliteStore:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def open_store(path: Path | Literal[":memory:"], *, synchronous: Synchronous = "full") -> SqliteStore:
+    """Open the database file `path`, made with its folder if need be, or a new one in memory.
+
+    `synchronous` "full" makes every commit survive a power cut, "normal" only the end of the process. Raises
+    `StoreUnusable`, `StoreForeign`, `StoreNewer`, `StoreCorrupt` (each leaves the file as it is), `StoreBusy`,
+    `StoreFull`.
+    """
+    if synchronous not in ("full", "normal"):
+        raise InvalidArgument(f"synchronous is full or normal, not {synchronous!r}.", argument="synchronous")
+    file = None if path == ":memory:" else Path(path)
+    try:
+        return SqliteStore(await _open(file, synchronous))
+    except sqlite3.Error as error:
+        raise store_error(error, file) from error
+
+
+async def _open(path: Path | None, synchronous: Synchronous) -> Database:
+    if path is not None:
+        prepare_folder(path.parent)
+        place_file(path)
+        await _inspect(path)
+    async with AsyncExitStack() as opened:
+        writer = await _opened(opened, path, mode="rw")
+        await on_thread(writer, partial(tune, synchronous))
+        if await on_thread(writer, partial(migrate, path)):
+            await on_thread(writer, settle_schema)
+        reader = writer
+        if path is not None:
+            reader = await _opened(opened, path, mode="ro")
+            await on_thread(reader, tune_reader)
+        opened.pop_all()
+    return Database(writer, reader=reader, path=path)
+
+
+async def _opened(stack: AsyncExitStack, path: Path | None, *, mode: Mode) -> aiosqlite.Connection:
+    connection = await connect(path, mode=mode)
+    stack.push_async_callback(disconnect, connection)
+    return connection
+
+
+async def _inspect(path: Path) -> None:
+    """Look before anything is written: a file that is not ours, newer or damaged stays as it is, to the byte.
+
+    Without a write-ahead log the file is all there is and can be read without a trace; with one, what it says is in
+    both.
+    """
+    log = path.with_name(path.name + "-wal")
+    mode: Mode = "ro" if log.exists() and log.stat().st_size else "immutable"
+    async with AsyncExitStack() as opened:
+        connection = await _opened(opened, path, mode=mode)
+        await on_thread(connection, partial(inspect, path))
