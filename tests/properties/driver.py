@@ -13,7 +13,9 @@ from agent_graph.core import events
 from agent_graph.core.effects import CallModel, ModelAnswer, answer_to_json
 from agent_graph.core.events import Event, Fact
 from agent_graph.core.graph import Graph
-from agent_graph.core.run import Perform, Record, Run, decide, evolve, new_run
+from agent_graph.core.run import Run
+from agent_graph.core.scheduler import decide, evolve, new_run
+from agent_graph.core.step import Perform, Record
 from tests.properties.world import World
 
 Order: TypeAlias = Callable[[Sequence[str]], int]

@@ -102,7 +102,7 @@ class Filling:
                     "value": {rng.choice("uv"): 1},
                 }
             case "copy":
-                return {"op": "copy", "path": self.own_key(name), "from": rng.choice(("doc.z", "a.b", self.read_key()))}
+                return {"op": "copy", "path": self.own_key(name), "from": rng.choice(("topic", "topic", "topic", "doc.z", "a.b", self.read_key()))}
             case "select":
                 keys = [self.read_key() for _ in range(2)]
                 return {"op": "select", "path": f"s_{name}", "values": keys}

@@ -10,7 +10,9 @@ from typing import Any
 from agent_graph.core import checkpoint, events, statepath
 from agent_graph.core.effects import MISSING, Done
 from agent_graph.core.events import Event
-from agent_graph.core.run import canonical_record, decide, final_state, state
+from agent_graph.core.outcome import final_state, state
+from agent_graph.core.record import canonical_record
+from agent_graph.core.scheduler import decide
 from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
 from tests.properties.graphs import Case
 from tests.properties.second_reading import Firing, Reading
@@ -86,7 +88,7 @@ def same(drive: Drive, other: Drive) -> None:
     assert drive.run.status == other.run.status
     if is_cut_off(drive):
         return
-    assert as_text(canonical_record(drive.graph, drive.run)) == as_text(canonical_record(other.graph, other.run))
+    assert as_text(canonical_record(drive.graph, drive.log)) == as_text(canonical_record(other.graph, other.log))
     conflicts = [
         sorted(as_text(events.to_json(e.fact)) for e in d.log if isinstance(e.fact, events.WriteConflict))
         for d in (drive, other)
@@ -100,7 +102,15 @@ def as_text(value: Any) -> str:
 
 def told(reading: Reading) -> dict[str, Any]:
     """What a reading says of each firing that is done."""
-    return {f.path: {"depth": f.depth, **of_done(f.done)} for f in reading.firings.values() if f.done is not None}
+    return {
+        firing.path: {
+            "depth": firing.depth,
+            **of_done(firing.done),
+            "route": [firing.done.transition, sorted(firing.selected)] if firing.done.transition else None,
+        }
+        for firing in reading.firings.values()
+        if firing.done is not None
+    }
 
 
 def of_done(done: Done) -> dict[str, Any]:
@@ -109,7 +119,7 @@ def of_done(done: Done) -> dict[str, Any]:
             () if value is MISSING else (value,) for value in (done.output, done.current)
         ), done.targets, done.inputs,
     )  # fmt: skip
-    return {**of_fact(fact), "route": [done.transition, list(done.targets or ())] if done.transition else None}
+    return of_fact(fact)
 
 
 def of_fact(fact: events.NodeFinished) -> dict[str, Any]:
@@ -118,12 +128,12 @@ def of_fact(fact: events.NodeFinished) -> dict[str, Any]:
 
 
 def of_drive(drive: Drive) -> dict[str, Any]:
-    record: Any = canonical_record(drive.graph, drive.run)
+    record: Any = canonical_record(drive.graph, drive.log)
     depths = {firing["path"]: firing["depth"] for firing in record["firings"]}
     routes = drive.routes()
     found = {}
     for path, fact in drive.finished().items():
-        route = [routes[path][0], list(routes[path][1])] if path in routes else None
+        route = [routes[path][0], sorted(routes[path][1])] if path in routes else None
         found[path] = {"depth": depths[path], **of_fact(fact), "route": route}
     return found
 
@@ -160,7 +170,7 @@ def expected_status(reading: Reading) -> str:
 def replays(drive: Drive) -> None:
     """Folding the whole log again gives the same run and asks for nothing."""
     again = refold(drive.graph, drive.log, drive.world, drive.order)
-    assert as_text(canonical_record(again.graph, again.run)) == as_text(canonical_record(drive.graph, drive.run))
+    assert as_text(canonical_record(again.graph, again.log)) == as_text(canonical_record(drive.graph, drive.log))
     assert as_text(final_state(again.graph, again.run)) == as_text(final_state(drive.graph, drive.run))
     assert (again.run.status, again.run.seq) == (drive.run.status, drive.run.seq)
     assert decide(again.graph, again.run) == ()
@@ -172,7 +182,7 @@ def continues(drive: Drive, reading: Reading, cut: int, ways: dict[str, Order]) 
     order = list(ways.values())
     refolded = refold(drive.graph, log, drive.world, order[cut % len(order)])
     loaded = refold(drive.graph, log, drive.world, order[(cut + 1) % len(order)])
-    loaded.run = checkpoint.load(drive.graph, checkpoint.dump(drive.graph, loaded.run))
+    loaded.run = checkpoint.load(drive.graph, checkpoint.dump(loaded.run))
     drives = [refolded.go(), loaded.go()]
     if refold(drive.graph, log, drive.world, order[0]).run.status not in TERMINAL:
         resumed = refold(drive.graph, log, drive.world, order[(cut + 2) % len(order)])

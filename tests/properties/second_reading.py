@@ -44,6 +44,8 @@ class Firing:
     reentered: bool
     answers: list[Answer] = field(default_factory=list)
     done: Done | None = None
+    selected: tuple[str, ...] = ()
+    """Where its tokens went."""
     error: NodeFailure | None = None
     silent: bool = False
     """A gate nobody decides."""
@@ -224,7 +226,8 @@ class Reading:
         if done.current is not MISSING:
             self.seen[firing.point] = saw
         targets = self.declared[firing.node] if done.targets is None else list(done.targets)
-        for target in dict.fromkeys(targets or ["END"]):
+        firing.selected = tuple(dict.fromkeys(targets or ["END"]))
+        for target in firing.selected:
             branch: Point = (*firing.point, target)
             if target in done.inputs:
                 self.seen[branch] = saw
@@ -250,7 +253,7 @@ class Reading:
                 if write.op == "delete":
                     state = statepath.remove(state, write.path)
                 elif write.op == "replace" or not reducer:
-                    state = statepath.put(state, write.path, write.value)
+                    state = statepath.put(state, write.path, write.value, force=True)
                 else:
                     assert len(write.path) == 1, write
                     state = {**state, key: reducers.fold(reducer, state.get(key, MISSING), write.value)}
@@ -307,8 +310,9 @@ class Reading:
     # ---- the end
 
     def final_state(self) -> Any:
-        """What all tokens that ended have written together."""
-        return self.state(frozenset().union(*(token.past for token in self.ended)))
+        """What all tokens that ended have written together, without the engine's own count of rounds."""
+        state = self.state(frozenset().union(*(token.past for token in self.ended)))
+        return {key: value for key, value in state.items() if key != "loops"}
 
     def errors(self) -> set[str]:
         return {f"{f.path} {f.error.code}" for f in self.firings.values() if f.error is not None}
