@@ -27,7 +27,7 @@ class Filling:
         self.shape = shape
         self.rng = rng
         self.sharing = rng.choice((0.0, 0.0, 0.05, 0.2))
-        self.deleting = rng.choice((0.0, 0.3, 0.5))
+        self.deleting = rng.choice((0.0, 0.4, 0.8, 0.8))
         self.reducers = {key: REDUCERS[key] for key in REDUCERS if rng.random() < 0.7}
         self.own: dict[str, str] = {}
         """Node -> the key that it alone sets."""

@@ -153,7 +153,7 @@ def _gate(shape: Shape, budget: int) -> Block:
 
 
 _SMALLEST: tuple[tuple[Callable[[Shape, int], Block], int, int], ...] = (
-    (_sequence, 2, 4), (_fork, 4, 4), (_branches, 4, 2), (_choice, 4, 3), (_rounds, 4, 3), (_loop, 3, 2), (_gate, 1, 1),
+    (_sequence, 2, 4), (_fork, 4, 4), (_branches, 4, 3), (_choice, 4, 4), (_rounds, 4, 4), (_loop, 3, 2), (_gate, 1, 1),
 )  # fmt: skip
 """A part, the nodes it needs at least, how often it is picked."""
 
