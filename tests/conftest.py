@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_graph.settings import default_data_dir
-
 REQUIRE = os.environ.get("AGENT_GRAPH_REQUIRE", "")
 """``all`` turns every skip into a failure: where everything is installed, nothing may be left out."""
 
 OURS = ("AGENT_GRAPH_", "OLLAMA_", "OPENAI_")
-KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN")
-USERS_DATA_DIR = Path(os.environ.get("AGENT_GRAPH_DATA_DIR") or default_data_dir())
+KEPT = ("AGENT_GRAPH_TEST_SIZE", "AGENT_GRAPH_REQUIRE", "AGENT_GRAPH_GOLDEN", "AGENT_GRAPH_WEIGHTS")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,12 +22,6 @@ def _nothing_of_the_users_reaches_a_test(tmp_path_factory: pytest.TempPathFactor
             environment.delenv(name)
         environment.setenv("AGENT_GRAPH_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data-folder-of-nobody"))
         yield
-
-
-@pytest.fixture(scope="session")
-def users_models_dir() -> Path:
-    """Where ``agent-graph local setup`` put the weights on this machine; to be read, never written."""
-    return USERS_DATA_DIR / "models"
 
 
 @pytest.fixture(scope="session")

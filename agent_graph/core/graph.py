@@ -36,6 +36,9 @@ class Output:
 
     path: str = ""
     declared: bool = False
+    by_end: dict[str, str] = field(default_factory=dict)
+    """Where a run can end at one of several nodes that leave their result in different places: the ending node's id
+    -> its path ("" = the current value). Else empty, and `path` holds."""
 
 
 @dataclass(frozen=True, slots=True)

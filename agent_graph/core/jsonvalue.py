@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -195,8 +196,7 @@ def _check_text_depth(text: str, max_depth: int) -> None:
 def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise _NotJson(f"the key {compact(twice)[:80]} is given twice in one object")
     return made
 

@@ -322,5 +322,6 @@ def _apply(reducer: str, value: MaybeJson, entry: Entry, fresh: bool) -> tuple[M
         return (MISSING if isinstance(value, Missing) else statepath.remove(value, entry.rest)), False
     if not entry.rest:
         return entry.value, False
+    # What a concurrent write left in the way gives way: the later one stands, whatever it is.
     root: JsonValue = {} if isinstance(value, Missing) else value
-    return statepath.put(root, entry.rest, entry.value), False
+    return statepath.put(root, entry.rest, entry.value, force=True), False

@@ -41,7 +41,7 @@ def to_done(fact: e.NodeFinished) -> Done:
     )  # fmt: skip
 
 
-def state(graph: Graph, run: Run) -> JsonObject:
+def state(run: Run) -> JsonObject:
     """The state: of a completed run all that ended, merged once; of any other the fold of its finished firings."""
     if run.frame is None:
         return {}

@@ -40,7 +40,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         "status": run.lifecycle,
         "error_code": (run.error or {}).get("code"),
         "final_state": list(final_state(graph, run)),
-        "state": state(graph, run),
+        "state": state(run),
         "firings": [body for _, body in sorted(firings, key=lambda pair: pair[0])],
         "approvals": [
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}

@@ -11,41 +11,48 @@ from agent_graph.errors import InvalidRequest
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
+_BLANKS: Final = re.compile(r"\s+")
 _BRACKET: Final = re.compile(r"[\[\]{}]")
-_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+"""A string without an end is taken to the end of the text: looked at once, not once for every quote in it."""
 
 
 def leading_thinking(text: str) -> tuple[str, str]:
     """(content, thinking) where the text starts with ``<think>`` blocks.
 
-    A block that is never closed is all thinking. Text before a lone ``</think>`` is thinking as well: some chat
-    templates put the opening tag into the prompt.
+    A block that is never closed is all thinking. Text before a lone ``</think>`` is thinking as well, where it does
+    not look like JSON: some chat templates put the opening tag into the prompt.
     """
-    thinking = []
-    rest = text
-    while (start := rest.lstrip()).startswith(_OPEN):
-        inside, _, after = start[len(_OPEN) :].partition(_CLOSE)
-        thinking.append(inside)
-        rest = after.lstrip()
-    if not thinking and _CLOSE in rest and _OPEN not in rest[: rest.index(_CLOSE)]:
-        before, _, after = rest.partition(_CLOSE)
-        return after.lstrip(), before
-    return rest, "\n".join(thinking)
+    thinking: list[str] = []
+    at, start = 0, _past_blanks(text, 0)
+    while text.startswith(_OPEN, start):
+        close = text.find(_CLOSE, start)
+        if close < 0:
+            return "", "\n".join([*thinking, text[start + len(_OPEN) :]])
+        thinking.append(text[start + len(_OPEN) : close])
+        at = start = _past_blanks(text, close + len(_CLOSE))
+    if not thinking and not text.startswith(("{", "["), start):
+        close = text.find(_CLOSE)
+        if close >= 0 and text.find(_OPEN, 0, close) < 0:
+            return text[_past_blanks(text, close + len(_CLOSE)) :], text[:close]
+    return text[at:], "\n".join(thinking)
 
 
 def all_thinking(text: str) -> tuple[str, str]:
     """(content, thinking) with every closed ``<think>`` block taken out, wherever it stands."""
     rest, leading = leading_thinking(text)
     content, thinking = [], [leading] if leading else []
-    while _OPEN in rest:
-        before, _, after = rest.partition(_OPEN)
-        inside, closed, rest_after = after.partition(_CLOSE)
-        if not closed:
-            break  # a tag the text speaks of
-        content.append(before)
-        thinking.append(inside)
-        rest = rest_after
-    return "".join([*content, rest]), "\n".join(thinking)
+    at = 0
+    while (start := rest.find(_OPEN, at)) >= 0 and (close := rest.find(_CLOSE, start)) >= 0:
+        content.append(rest[at:start])
+        thinking.append(rest[start + len(_OPEN) : close])
+        at = close + len(_CLOSE)
+    return "".join([*content, rest[at:]]), "\n".join(thinking)
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 def read_json(text: str, *, inside: bool) -> JsonValue:

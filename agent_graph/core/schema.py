@@ -228,8 +228,6 @@ class _Steps:
 
 
 def _validator(schema: JsonObject, steps: _Steps) -> Any:
-    from referencing import Registry
-
     library = _library()
     own = {
         "pattern": _apply_pattern,
@@ -242,7 +240,7 @@ def _validator(schema: JsonObject, steps: _Steps) -> Any:
         name: _counted(apply, steps) for name, apply in {**library.Draft202012Validator.VALIDATORS, **own}.items()
     }
     cls = library.validators.extend(library.Draft202012Validator, counted)
-    return cls(schema, registry=Registry())
+    return cls(schema)  # `check` let no reference out of the schema: the library never looks for one
 
 
 def _counted(apply: Callable[..., Any], steps: _Steps) -> Callable[..., Iterator[Exception]]:

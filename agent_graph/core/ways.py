@@ -78,7 +78,7 @@ def _chosen_by(fact: NodeFinished, found: list[Way], transition: str) -> Iterato
         hit = [name for name in way.transitions if name in names or not transition]
         if not way.transitions:
             yield way, ""
-        elif hit and (fact.targets is None or way.target in fact.targets):
+        elif hit and (fact.targets is None or way.target in (fact.targets or (END,))):
             yield way, hit[0]
 
 

@@ -1,11 +1,12 @@
 """What may be asked of a run from outside: each command becomes facts, or is refused and changes nothing.
 
-A command is handled by the run's runner between two commits, so that nothing races with it. `answered` is stored in the
-same transaction as the facts.
+A command is handled by the run's runner between two commits, so that nothing races with it. What `answer`
+makes is stored in the same transaction as the facts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,13 +16,16 @@ from agent_graph.core.run import Run
 from agent_graph.errors import RunTerminal
 from agent_graph.store.base import Answered
 
+Answer: TypeAlias = Callable[[Run], Answered]
+"""Makes the idempotency record out of the fold after the command's facts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """End the run; a run that has ended is left as it is."""
 
     reason: str
-    answered: Answered | None = None
+    answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (a cancel takes no time)
         if run.terminal or run.cancel_reason is not None:
@@ -38,7 +42,7 @@ class Decide:
     note: str
     by: str
     via: str
-    answered: Answered | None = None
+    answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
         return approval.vote(
@@ -50,7 +54,7 @@ class Decide:
 class Expire:
     """Expire the gates whose time is over."""
 
-    answered: Answered | None = None
+    answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
         return approval.expired(run, now_ms)
@@ -60,7 +64,7 @@ class Expire:
 class Resume:
     """Go on with an interrupted run; on a live one this changes nothing."""
 
-    answered: Answered | None = None
+    answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (resuming takes no time)
         if run.terminal:
@@ -73,7 +77,7 @@ class Interrupt:
     """Stop driving; the run goes on when it is resumed."""
 
     reason: str
-    answered: Answered | None = None
+    answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (stopping takes no time)
         if run.lifecycle != "running" or run.status == "waiting":

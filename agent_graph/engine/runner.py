@@ -121,7 +121,7 @@ class Runner:
         while True:
             if isinstance(item, _Asked):
                 refusal = self._obey(item.command)
-                answered = None if refusal else item.command.answered
+                answered = None if refusal or item.command.answer is None else item.command.answer(self.run)
                 replies.append((item.reply, refusal))
             else:
                 self._hear(item)

@@ -147,6 +147,10 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), left)
 
+    def load(self) -> dict[str, int]:
+        """How many runs are being driven and how many wait for a place."""
+        return {"active": len(self._tasks), "queued": len(self._queue)}
+
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def recover(self) -> int:

@@ -20,6 +20,8 @@ from agent_graph.core.jsonvalue import JsonObject
 
 SOCKET_PATH_BYTES = 100
 """What the system takes as the name of a socket, a little less."""
+BATCH = 128
+"""Tokens of a prompt read at once. Between two batches the caller can end it: a second at most on a slow machine."""
 DEFAULTS: JsonObject = {"temperature": 0.6, "repeat_penalty": 1.15, "num_predict": 256}
 """A small model rambles and repeats itself with the usual ones."""
 RENAMED = {"num_predict": "max_tokens", "num_keep": "n_keep"}
@@ -42,6 +44,7 @@ class Llama:
         params.model.path = str(path)
         params.n_ctx = context
         params.n_parallel = 1
+        params.n_batch = params.n_ubatch = BATCH
         # More threads starve each other when two models or tests run at once; one is as fast on a busy machine.
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.verbosity = 0
@@ -76,7 +79,7 @@ def request_body(call: CallModel) -> JsonObject:
     messages: list[Any] = list(call.messages)
     options = {name: value for name, value in (DEFAULTS | call.options).items() if name in TAKEN}
     body: JsonObject = {RENAMED.get(name, name): value for name, value in options.items()}
-    body |= {"messages": messages, "stream": True, "stream_options": {"include_usage": True}}
+    body |= {"messages": messages, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     if call.format == "json":
         body["response_format"] = {"type": "json_object"}
     elif call.format is not None:

@@ -240,10 +240,19 @@ class RequestStore(Protocol):
 class Store(Protocol):
     """One data folder. `storage` is "durable" or "volatile" (``:memory:``)."""
 
-    storage: Literal["durable", "volatile"]
-    graphs: GraphStore
-    runs: RunStore
-    approvals: ApprovalStore
-    requests: RequestStore
+    @property
+    def storage(self) -> Literal["durable", "volatile"]: ...
+
+    @property
+    def graphs(self) -> GraphStore: ...
+
+    @property
+    def runs(self) -> RunStore: ...
+
+    @property
+    def approvals(self) -> ApprovalStore: ...
+
+    @property
+    def requests(self) -> RequestStore: ...
 
     async def aclose(self) -> None: ...

@@ -22,7 +22,7 @@ _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _FULL_CHECK_BYTES: Final = 64 * 2**20
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"  # every table there is
-_FIRST_ROW = 'SELECT 1 FROM "{}" LIMIT 1'  # reads the root page of a table
+_FIRST_ROW = 'SELECT 1 FROM "{}" NOT INDEXED LIMIT 1'  # reads the root page of a table
 
 
 def schema_version() -> int:

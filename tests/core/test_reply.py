@@ -20,6 +20,8 @@ from agent_graph.errors import InputInvalid, InvalidRequest
         ("<think>never closed", "", "never closed"),
         ("a</think>\nb", "b", "a"),
         ("b <think>a</think>", "b <think>a</think>", ""),
+        ('{"a":"</think>"}', '{"a":"</think>"}', ""),
+        ("<think>a</think>b</think>", "b</think>", "a"),
     ],
 )
 def test_leading_thinking_is_taken_off(text: str, content: str, thinking: str) -> None:
@@ -42,8 +44,11 @@ def test_all_closed_blocks_are_taken_out(text: str, content: str, thinking: str)
 def test_a_hundred_thousand_tags_take_no_time() -> None:
     start = time.perf_counter()
     all_thinking("x" + "<think>" * 100_000)
+    all_thinking("<think></think>" * 100_000)
+    all_thinking("x" + "<think></think>" * 100_000)
     all_thinking("<think>" * 100_000 + "</think>" * 100_000)
     read_json_fails("[" * 100_000)
+    read_json_fails('["' + '\\"' * 100_000)
     assert time.perf_counter() - start < 2
 
 

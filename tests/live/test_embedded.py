@@ -112,6 +112,14 @@ async def test_cancelling_ends_the_generation(model: EmbeddedClient) -> None:
     assert got.completion_tokens is not None
 
 
+async def test_a_call_given_up_while_its_prompt_is_read_does_not_hold_up_the_next(model: EmbeddedClient) -> None:
+    await model.chat(ask("Hi", options={"num_predict": 1}), lambda *_: None)
+    with pytest.raises(ModelTimeout):
+        await model.chat(ask("something else " * 1700, timeout_ms=300), lambda *_: None)
+    got = await model.chat(ask("Hi", timeout_ms=12_000, options={"num_predict": 1}), lambda *_: None)
+    assert got.completion_tokens == 1
+
+
 async def test_the_attempt_ends_in_time(model: EmbeddedClient) -> None:
     await model.chat(ask("Hi", options={"num_predict": 1}), lambda *_: None)
     with pytest.raises(ModelTimeout):

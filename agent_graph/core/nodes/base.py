@@ -164,7 +164,10 @@ CURRENT: Final = "__input__"
 
 def value_at(values: Values, path: str) -> MaybeJson:
     """What a config's path reads; "" is the current value."""
-    return values.current if path in ("", CURRENT) else values.read(path)
+    head, dot, rest = path.partition(".")
+    if head not in ("", CURRENT):
+        return values.read(path)
+    return statepath.read(values.current, rest) if dot else values.current
 
 
 def placeholder_values(values: Values, input_key: str) -> Callable[[str], MaybeJson]:
@@ -207,7 +210,7 @@ def template_reads(template: Template, at: str, *, input_key: str) -> list[Read]
 
 def path_read(path: str, at: str, *, optional: bool = False) -> list[Read]:
     """The read of a config's path; none when it is the current value."""
-    return [] if path in ("", CURRENT) else [Read(path, at, optional)]
+    return [] if path.partition(".")[0] in ("", CURRENT) else [Read(path, at, optional)]
 
 
 def contribution(values: Values, path: str, value: JsonValue) -> Write:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Len
 
-from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig
+from agent_graph.core.effects import Answer, Done
+from agent_graph.core.graph import Node
+from agent_graph.core.issues import Issue, Severity, pointer
+from agent_graph.core.nodes.base import (
+    UNAVAILABLE_EVERYWHERE,
+    NodeConfig,
+    Read,
+    Target,
+    Values,
+    contribution,
+    path_issues,
+)
+from agent_graph.core.ops import joins, predicates
 
 Mode = Literal[
     "collect_array", "collect_object", "merge_objects", "first_non_null", "all_success", "quorum",
@@ -19,7 +32,7 @@ Mode = Literal[
 class Config(NodeConfig):
     """The fields of a `join` node."""
 
-    inputs: list[str] = field(default_factory=list)
+    inputs: list[Annotated[str, Len(1)]] = field(default_factory=list)
     """Node ids (their outputs) or state paths, in the order of the result; none = only bring together."""
     output: str = ""
     """State path of the joined value; "" = the current value."""
@@ -34,12 +47,14 @@ class Config(NodeConfig):
     require: bool = False
     """`all_success` and `quorum`: an unmet one is an error."""
     identity_path: str = ""
-    scope_path: str = "scope"
-    claim_path: str = "claim"
-    time_path: str = "time"
+    """`dedupe_by_identity`: where in an item; "" = the whole item."""
+    scope_path: Annotated[str, Len(1)] = "scope"
+    claim_path: Annotated[str, Len(1)] = "claim"
+    time_path: Annotated[str, Len(1)] = "time"
     strict: bool = False
-    dissent_path: str = "dissent"
-    required_fields: list[str] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
+    """`contradiction_matrix`: contradictions put the join in quarantine."""
+    dissent_path: Annotated[str, Len(1)] = "dissent"
+    required_fields: list[Annotated[str, Len(1)]] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
     wait: str | dict[str, Any] = "all"
     cancel_rest: bool = True
     method: Literal["majority", "borda", "condorcet"] = "majority"
@@ -57,3 +72,88 @@ UNAVAILABLE: Final = {
     "min_agreement": "councils cannot vote yet",
     "on_deadlock": "councils cannot vote yet",
 }
+_MODES_OF: Final = {
+    "required": ("quorum",),
+    "of": ("quorum",),
+    "require": ("quorum", "all_success"),
+    "identity_path": ("dedupe_by_identity",),
+    "scope_path": ("contradiction_matrix",),
+    "claim_path": ("contradiction_matrix",),
+    "time_path": ("contradiction_matrix",),
+    "strict": ("contradiction_matrix",),
+    "dissent_path": ("minority_report",),
+    "required_fields": ("proof_carrying_join",),
+}
+"""The modes that read a field; beside another mode it would be given in vain."""
+_DEFAULT: Final = Config()
+
+
+def prepare(_config: Config) -> None:
+    """A mode is looked up by its name."""
+
+
+def check(node_id: str, config: Config) -> Sequence[Issue]:
+    paths = [(name, pointer("inputs", place)) for place, name in enumerate(config.inputs)]
+    paths += [(getattr(config, name), f"/{name}") for name in ("output", "output_key", "identity_path")]
+    paths += [(getattr(config, name), f"/{name}") for name in ("scope_path", "claim_path", "time_path", "dissent_path")]
+    paths += [(name, pointer("required_fields", place)) for place, name in enumerate(config.required_fields)]
+    issues = path_issues(node_id, paths)
+    if config.output and config.output_key and config.output != config.output_key:
+        message = "`output_key` and `output` name the same thing and differ"
+        issues.append(Issue("FIELD_CONFLICT", message, pointer="/output_key", node_id=node_id))
+    if config.of is not None:
+        issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.of, "/of")]
+    return issues + _mode_issues(node_id, config)
+
+
+def _mode_issues(node_id: str, config: Config) -> list[Issue]:
+    issues = []
+    if config.mode == "vote":
+        message = "councils cannot vote yet; `quorum` and `minority_report` are there"
+        issues.append(Issue("NODE_TYPE_UNAVAILABLE", message, pointer="/mode", node_id=node_id))
+    if config.mode == "collect_object":
+        issues += [
+            Issue("DUPLICATE_INPUT", f'the input "{name}" is named twice', pointer=pointer("inputs", place))
+            for place, name in enumerate(config.inputs)
+            if name in config.inputs[:place]
+        ]
+    if config.mode == "quorum" and config.inputs and config.required > len(config.inputs):
+        message = f"{config.required} of {len(config.inputs)} inputs can never count"
+        severity: Severity = "error" if config.require else "warning"
+        issues.append(Issue("JOIN_QUORUM_IMPOSSIBLE", message, severity=severity, pointer="/required"))
+    for name, modes in _MODES_OF.items():
+        if config.mode not in modes and getattr(config, name) != getattr(_DEFAULT, name):
+            message = f"the mode `{config.mode}` does not read `{name}`; `{'` and `'.join(modes)}` does"
+            issues.append(Issue("FIELD_UNUSED", message, severity="warning", pointer=f"/{name}"))
+    return [replace(issue, node_id=node_id) for issue in issues]
+
+
+def targets(_config: Config) -> Sequence[Target]:
+    return ()
+
+
+def reads(config: Config) -> Sequence[Read]:
+    """The names of `inputs`; one that is a node's id means ``outputs.<id>``."""
+    optional = config.on_missing != "error"
+    return [Read(name, pointer("inputs", place), optional) for place, name in enumerate(config.inputs)]
+
+
+def writes(_node_id: str, config: Config) -> Sequence[str]:
+    output = config.output or config.output_key
+    return [output] if config.inputs and output else []
+
+
+def writes_current(config: Config) -> bool:
+    return bool(config.inputs) and not (config.output or config.output_key)
+
+
+def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
+    """Raises `NodeFailure` JOIN_NO_INPUTS, JOIN_INPUT_MISSING or JOIN_QUORUM_NOT_MET."""
+    config: Config = node.config
+    if not config.inputs:
+        return Done()
+    value = joins.join(config.mode, [(name, values.join_input(name)) for name in config.inputs], config)
+    output = config.output or config.output_key
+    if output:
+        return Done(writes=(contribution(values, output, value),), output=value)
+    return Done(output=value, current=value)

@@ -12,7 +12,6 @@ from agent_graph.core.effects import Answer, Done, MaybeJson, Write
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.nodes.base import (
-    CURRENT,
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
     Read,
@@ -20,6 +19,7 @@ from agent_graph.core.nodes.base import (
     Values,
     contribution,
     path_issues,
+    path_read,
     value_at,
 )
 from agent_graph.core.ops import predicates
@@ -77,8 +77,8 @@ def targets(config: Config) -> Sequence[Target]:
 def reads(config: Config) -> Sequence[Read]:
     """What `until` reads, its own count aside."""
     paths = predicates.reads(config.until) if config.until is not None else ()
-    own = (config.counter_key, CURRENT)
-    return [Read(path, "/until", optional=True) for path in paths if path not in own]
+    found = [read for path in paths for read in path_read(path, "/until", optional=True)]
+    return [read for read in found if read.path != config.counter_key]
 
 
 def writes(_node_id: str, config: Config) -> Sequence[str]:

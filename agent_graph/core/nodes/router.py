@@ -11,7 +11,6 @@ from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, text_of
 from agent_graph.core.nodes.base import (
-    CURRENT,
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
     Read,
@@ -101,10 +100,10 @@ def targets(config: Config) -> Sequence[Target]:
 
 def reads(config: Config) -> Sequence[Read]:
     found = [
-        Read(path, pointer("rules", place), optional=True)
+        read
         for place, rule in enumerate(config.rules)
         for path in predicates.reads(_predicate(rule))
-        if path != CURRENT
+        for read in path_read(path, pointer("rules", place), optional=True)
     ]
     return found + (path_read(config.input_key, "/input_key", optional=True) if config.routes else [])
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from annotated_types import Len
 
-from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig
+from agent_graph.core.effects import Answer, Done
+from agent_graph.core.graph import Node
+from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig, Read, Target, Values
+from agent_graph.core.ops import transforms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +29,36 @@ UNAVAILABLE: Final = {
     "output_key": "operations name the paths they write",
     "input_key": "operations name the paths they read",
 }
+
+
+def prepare(_config: Config) -> None:
+    """Operations are applied as they are written."""
+
+
+def check(node_id: str, config: Config) -> Sequence[Issue]:
+    issues = transforms.check(config.operations, "/operations")
+    return [replace(issue, node_id=node_id) for issue in issues]
+
+
+def targets(_config: Config) -> Sequence[Target]:
+    return ()
+
+
+def reads(config: Config) -> Sequence[Read]:
+    return [
+        Read(path, pointer("operations", place), optional=path not in transforms.needs(operation))
+        for place, operation in enumerate(config.operations)
+        for path in transforms.reads(operation)
+    ]
+
+
+def writes(_node_id: str, config: Config) -> Sequence[str]:
+    return list(dict.fromkeys(path for operation in config.operations for path in transforms.writes(operation)))
+
+
+def writes_current(_config: Config) -> bool:
+    return False
+
+
+def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
+    return Done(writes=transforms.apply(node.config.operations, values))

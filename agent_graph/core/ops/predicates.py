@@ -27,7 +27,7 @@ TYPES: Final[dict[str, Callable[[JsonValue], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
     "number": is_number,
-    "integer": lambda value: is_number(value) and (isinstance(value, int) or float(value).is_integer()),  # type: ignore[arg-type]
+    "integer": lambda value: is_number(value) and (not isinstance(value, float) or value.is_integer()),
     "string": lambda value: isinstance(value, str),
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, dict),
@@ -39,12 +39,12 @@ def eq(value: JsonValue, operand: JsonValue) -> bool:
     return json_equal(value, operand)
 
 
-def lt(value: JsonValue, operand: JsonValue) -> bool:
-    return _comparable(value, operand) and value < operand  # type: ignore[operator]
+def lt(value: Any, operand: Any) -> bool:
+    return _comparable(value, operand) and bool(value < operand)
 
 
-def lte(value: JsonValue, operand: JsonValue) -> bool:
-    return _comparable(value, operand) and value <= operand  # type: ignore[operator]
+def lte(value: Any, operand: Any) -> bool:
+    return _comparable(value, operand) and bool(value <= operand)
 
 
 def gt(value: JsonValue, operand: JsonValue) -> bool:
@@ -114,13 +114,16 @@ _GROUPS: Final = ("all", "any", "not")
 
 def prepare(rule: JsonObject) -> Predicate:
     """A rule that `check` accepted, as a function of a way to read paths; made once, pure, fails on no value."""
-    if "not" in rule:
-        inner = prepare(rule["not"])  # type: ignore[arg-type]
+    parts: dict[str, Any] = rule
+    if "not" in parts:
+        inner = prepare(parts["not"])
         return lambda read: not inner(read)
-    for name, over in (("all", all), ("any", any)):
-        if name in rule:
-            members = [prepare(member) for member in rule[name]]  # type: ignore[union-attr,arg-type]
-            return lambda read, over=over, members=members: over(member(read) for member in members)  # type: ignore[misc]
+    if "all" in parts:
+        every = [prepare(part) for part in parts["all"]]
+        return lambda read: all(part(read) for part in every)
+    if "any" in parts:
+        some = [prepare(part) for part in parts["any"]]
+        return lambda read: any(part(read) for part in some)
     return _prepare_test(rule)
 
 

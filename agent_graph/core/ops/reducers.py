@@ -17,7 +17,7 @@ Number: TypeAlias = "int | float"
 _EXACT: Final = 2.0**53
 
 
-def last_write_wins(_current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:  # noqa: ARG001
+def last_write_wins(_current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:
     """The operand."""
     return operand
 
@@ -33,7 +33,7 @@ def append(current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:
     return list(more) if current is None or isinstance(current, Missing) else [current, *more]
 
 
-def add(current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:  # noqa: ARG001
+def add(current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:
     """The sum, exact for integers; a current value that is no number counts as 0.
 
     A sum that JSON cannot carry (an overflow) leaves the term of the larger magnitude.

@@ -53,6 +53,9 @@ def test_a_list_where_an_object_was_expected_is_no_match_and_no_crash() -> None:
 def test_a_rule_may_ask_the_current_value_by_its_older_name() -> None:
     of = node("router", rules=[{"path": "__input__", "op": "eq", "value": "go", "targets": ["x"]}], default=[])
     assert step(of, Seen(current="go")).targets == ("x",)
+    deeper = node("router", rules=[{"path": "__input__.a", "op": "eq", "value": 1, "targets": ["x"]}], default=[])
+    assert step(deeper, Seen(current={"a": 1})).targets == ("x",)
+    assert router.reads(deeper.config) == []
     assert router.reads(of.config) == []
 
 
@@ -85,6 +88,7 @@ def test_targets_are_named_in_order_with_their_pointers() -> None:
         Target("sum", "/default/0"),
     ]
     assert router.targets(router.Config(routes=[("a/b", "x")])) == [Target("x", "/routes/0/1")]
+    assert router.targets(router.Config(rules=[{}, {"targets": "x"}])) == []
 
 
 def test_reads_name_every_path_of_the_rules() -> None:

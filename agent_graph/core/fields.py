@@ -1,0 +1,119 @@
+"""What pydantic finds wrong with a piece of a spec, as issues a person can act on: code, pointer, a plain sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_graph.core.issues import Issue, pointer
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+_UNKNOWN: Final = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+_MISSING: Final = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
+_SENTENCES: Final = {
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "dataclass_type": "must be an object",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "too_short": "must have at least {min_length} of them",
+    "too_long": "must have at most {max_length} of them",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must have 1 to 64 letters, digits and the signs _ . -",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing wrong: `kind` is required, unknown or invalid, `path` leads to it from the value that was checked."""
+
+    kind: str
+    path: tuple[str | int, ...]
+    sentence: str
+
+
+def faults(error: ValidationError, value: Any) -> list[Field]:
+    """What is wrong with `value`, each place once; the alternatives of a union are one sentence with "or"."""
+    found: dict[tuple[str, tuple[str | int, ...]], list[str]] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
+        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence(one))
+    paths = [path for _, path in found]
+    return [
+        Field(kind, path, " or ".join(dict.fromkeys(sentences)))
+        for (kind, path), sentences in found.items()
+        if not any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+    ]
+
+
+def _path(loc: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
+    """`loc` without the names pydantic gives to the alternatives of a union."""
+    path: list[str | int] = []
+    for place, step in enumerate(loc):
+        if isinstance(value, dict | list) and (step in value if isinstance(value, dict) else isinstance(step, int)):
+            value = value[step]  # type: ignore[index]  # an index where it is a list
+            path.append(step)
+        elif place == len(loc) - 1 and isinstance(value, dict):
+            path.append(step)  # the field that is missing
+    return tuple(path)
+
+
+def _sentence(one: ErrorDetails) -> str:
+    template = _SENTENCES.get(one["type"])
+    if template is None:
+        return str(one["msg"])
+    return template.format(**{str(k): v for k, v in one.get("ctx", {}).items()})
+
+
+def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edge: str = "") -> Issue:
+    """The issue of one fault; `at` points to the value that was checked, `known` are the fields it may have."""
+    name = fault.path[-1] if fault.path else ""
+    where = at + pointer(*fault.path)
+    if fault.kind == "required":
+        return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
+    if fault.kind == "unknown":
+        message = f"there is no field `{name}` here{did_you_mean(str(name), known)}"
+        return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge)
+    subject = f"`{name}`" if isinstance(name, str) and name else "this"
+    return Issue("FIELD_INVALID", f"{subject} {fault.sentence}", pointer=where, node_id=node_id, edge=edge)
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that looks most like `name`, "" when none does."""
+    by_key = {_key(candidate): candidate for candidate in known}
+    found = get_close_matches(_key(name), by_key, n=1, cutoff=0.6)
+    return by_key[found[0]] if found else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence: ``; did you mean `x`?``, or nothing."""
+    found = closest(name, known)
+    return f"; did you mean `{found}`?" if found else ""
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "_").replace("_", "")
+
+
+def repaired(value: Mapping[str, Any], unknown: Iterable[str], known: Sequence[str]) -> dict[str, Any]:
+    """`value` as its sender meant it: unknown fields under the name they resemble, or left out."""
+    kept = dict(value)
+    for name in unknown:
+        given = kept.pop(name)
+        meant = closest(name, known)
+        if meant and meant not in kept:
+            kept[meant] = given
+    return kept

@@ -1,0 +1,258 @@
+"""The graph spec v2 as it is sent: its fields, its older spellings, its minimal form; nothing of how nodes connect.
+
+This is a border: pydantic is at home here, and a run never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from agent_graph.core import configs
+from agent_graph.core import fields as reading
+from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal
+from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.nodes import NODE_TYPES, UNAVAILABLE_TYPES
+from agent_graph.core.spec_fields import EdgeFields, GraphFields, NodeFields, field_names
+
+RESERVED_IDS: Final = frozenset({"END", "START", "END_RUN"})
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedNode:
+    """A node whose fields are right. `config` is an instance of its type's ``Config``."""
+
+    id: str
+    place: int
+    """Its place in `nodes` as they were sent."""
+    type: str
+    config: Any
+    minimal: JsonObject
+    moved: frozenset[str]
+    """The config's fields that stand on the node itself."""
+
+    def pointer(self, below: str = "") -> str:
+        """From a pointer into the config to one into the spec as it was sent."""
+        inside = "/config" if below and below[1:].partition("/")[0] not in self.moved else ""
+        return f"/nodes/{self.place}{inside}{below}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEdge:
+    """An edge whose fields are right."""
+
+    source: str
+    target: str
+    place: int
+    minimal: JsonObject
+    id: str = ""
+
+    @property
+    def pointer(self) -> str:
+        return f"/edges/{self.place}"
+
+    @property
+    def name(self) -> str:
+        return self.id or f"{self.source}>{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A spec whose parts could be read; `complete` when no node and no edge had to be left out."""
+
+    top: JsonObject
+    """The minimal form without entry, nodes and edges."""
+    entry: str
+    nodes: tuple[ParsedNode, ...]
+    edges: tuple[ParsedEdge, ...]
+    complete: bool
+
+
+def parse_spec(raw: JsonValue, *, limits: Limits = DEFAULTS) -> tuple[ParsedSpec | None, list[Issue]]:
+    """Every issue of shape at once, and what could be read; None when that is nothing.
+
+    `raw` holds JSON values only (`jsonvalue.check_value`).
+    """
+    if not isinstance(raw, dict):
+        return None, [Issue("FIELD_INVALID", "a graph spec must be a JSON object")]
+    if raw.get("spec_version", "2") not in ("1", "2"):
+        message = 'this program reads spec_version "2" (and the older "1")'
+        return None, [Issue("SPEC_VERSION_UNSUPPORTED", message, pointer="/spec_version")]
+    top, issues = _top(raw)
+    legacy = raw.get("spec_version") == "1"
+    nodes, edges = raw.get("nodes"), raw.get("edges", [])
+    if not isinstance(nodes, list) or not nodes or not isinstance(edges, list):
+        return None, issues
+    if len(nodes) > limits.nodes or len(edges) > limits.edges:
+        return None, [*issues, *_too_many(nodes, edges, limits)]
+    parsed_nodes = [node for place, one in enumerate(nodes) if (node := _node(one, place, issues, legacy=legacy))]
+    parsed_edges = [edge for place, one in enumerate(edges) if (edge := _edge(one, place, issues))]
+    entry = _entry(raw, parsed_edges, issues)
+    complete = len(parsed_nodes) == len(nodes) and len(parsed_edges) == len(edges)
+    return ParsedSpec(top, entry, tuple(parsed_nodes), tuple(parsed_edges), complete), issues
+
+
+def minimal(spec: ParsedSpec) -> JsonObject:
+    """The spec without aliases and defaults: what the version's digest is taken of."""
+    body: JsonObject = {**spec.top, "entry": spec.entry, "nodes": [node.minimal for node in spec.nodes]}
+    edges: list[JsonValue] = [edge.minimal for edge in spec.edges if edge.source != "START"]
+    return {**body, "edges": edges} if edges else body
+
+
+def _too_many(nodes: Sequence[Any], edges: Sequence[Any], limits: Limits) -> list[Issue]:
+    counted = (("nodes", len(nodes), limits.nodes), ("edges", len(edges), limits.edges))
+    return [
+        Issue("LIMIT_EXCEEDED", f"{count} {name}, and at most {bound} are allowed", pointer=f"/{name}")
+        for name, count, bound in counted
+        if count > bound
+    ]
+
+
+def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
+    issues: list[Issue] = []
+    given = dict(raw)
+    if "recursion_limit" in given:
+        older = given.pop("recursion_limit")
+        if not json_equal(given.setdefault("max_iterations", older), older):
+            message = "`recursion_limit` is the older name of `max_iterations`; they differ"
+            issues.append(Issue("FIELD_CONFLICT", message, pointer="/recursion_limit", related=("/max_iterations",)))
+    renamed = {"max_iterations": "recursion_limit"} if "max_iterations" not in raw else {}
+    try:
+        GraphFields.model_validate(given)
+    except ValidationError as error:
+        for fault in reading.faults(error, given):
+            fault_as_sent = reading.Field(
+                fault.kind, tuple(renamed.get(str(step), step) for step in fault.path), fault.sentence
+            )
+            issues.append(reading.issue(fault_as_sent, "", known=field_names(GraphFields)))
+    if given.get("budgets"):
+        message = "nothing counts budgets in a spec yet; leave `budgets` out"
+        issues.append(Issue("NODE_TYPE_UNAVAILABLE", message, pointer="/budgets"))
+    issues += _label_issues(given.get("metadata"))
+    elsewhere = ("spec_version", "entry", "nodes", "edges", "budgets")
+    kept: JsonObject = {}
+    for name, field in GraphFields.model_fields.items():
+        value = given.get(name)
+        if name not in elsewhere and value is not None and not json_equal(value, field.default):
+            kept[name] = value
+    return kept, issues
+
+
+def _label_issues(metadata: JsonValue) -> list[Issue]:
+    message = "metadata is flat: texts, numbers, true, false or null"
+    return [
+        Issue("FIELD_INVALID", message, pointer=pointer("metadata", name))
+        for name, value in (metadata if isinstance(metadata, dict) else {}).items()
+        if isinstance(value, dict | list)
+    ]
+
+
+def _entry(raw: JsonObject, edges: Sequence[ParsedEdge], issues: list[Issue]) -> str:
+    """The entry; edges from START are another way to name it."""
+    declared = raw.get("entry")
+    starts = [edge for edge in edges if edge.source == "START"]
+    if declared is None and not starts:
+        issues.append(Issue("FIELD_REQUIRED", "`entry` names the node that runs first", pointer="/entry"))
+    entry = declared if isinstance(declared, str) else starts[0].target if starts else ""
+    for edge in starts:
+        if edge.target != entry:
+            message = f'START leads to "{edge.target}", but the entry is "{entry}"; start with a passthrough that forks'
+            at = pointer("edges", edge.place, "to")
+            issues.append(Issue("FIELD_CONFLICT", message, pointer=at, related=("/entry",)))
+    return entry
+
+
+def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
+    at = f"/edges/{place}"
+    given: Any = raw
+    try:
+        EdgeFields.model_validate(given)
+    except ValidationError as error:
+        faults = reading.faults(error, given)
+        known = field_names(EdgeFields)
+        issues += [reading.issue(fault, at, known=known) for fault in faults]
+        if any(fault.kind != "unknown" for fault in faults) or not isinstance(given, dict):
+            return None
+        given = {name: value for name, value in given.items() if name in known}
+    body: JsonObject = {name: value for name, value in given.items() if value not in ("", None) and name != "condition"}
+    condition = given.get("condition")
+    if condition:
+        message = "an edge has no condition: this is read as its label; let a router choose"
+        issues.append(Issue("CONDITION_IS_LABEL", message, severity="warning", pointer=at + "/condition"))
+        if body.setdefault("label", condition) != condition:
+            message = "`condition` is read as the label, and there is another `label`"
+            issues.append(Issue("FIELD_CONFLICT", message, pointer=at + "/condition", related=(at + "/label",)))
+    return ParsedEdge(str(given["from"]), str(given["to"]), place, body, str(given.get("id", "")))
+
+
+def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> ParsedNode | None:
+    at = f"/nodes/{place}"
+    named = raw.get("id") if isinstance(raw, dict) else None
+    node_id = named if isinstance(named, str) else ""
+    try:
+        shell = NodeFields.model_validate(raw)
+    except ValidationError as error:
+        shell = None
+        faults = reading.faults(error, raw)
+        issues += [_shell_issue(fault, at, raw, node_id) for fault in faults]
+        if isinstance(raw, dict) and all(fault.kind == "unknown" for fault in faults):
+            shell = NodeFields.model_validate({k: v for k, v in raw.items() if k in NodeFields.model_fields})
+    if shell is None:
+        return None
+    issues += _id_issues(node_id, at)
+    if shell.type not in NODE_TYPES:
+        issues.append(_type_issue(shell.type, at, node_id))
+        return None
+    given, moved = configs.as_sent(shell, at, issues)
+    given = configs.upgraded(shell.type, given, legacy=legacy)
+    config = configs.read_config(shell.type, given, issues, place=(at, node_id, moved))
+    if config is None:
+        return None
+    body: JsonObject = {"id": shell.id, "type": shell.type}
+    body |= {k: v for k, v in (("label", shell.label), ("description", shell.description)) if v}
+    kept = configs.without_defaults(shell.type, given)
+    return ParsedNode(shell.id, place, shell.type, config, {**body, "config": kept} if kept else body, moved)
+
+
+def _shell_issue(fault: reading.Field, at: str, raw: JsonValue, node_id: str) -> Issue:
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    name = str(fault.path[-1]) if fault.path else ""
+    if fault.kind == "unknown" and isinstance(kind, str) and kind in NODE_TYPES and name in configs.config_names(kind):
+        message = f"`{name}` belongs in the node's `config`"
+        return Issue("UNKNOWN_FIELD", message, pointer=at + pointer(name), node_id=node_id)
+    return reading.issue(fault, at, known=field_names(NodeFields), node_id=node_id)
+
+
+def _id_issues(node_id: str, at: str) -> list[Issue]:
+    if node_id in RESERVED_IDS:
+        return [Issue("NODE_ID_RESERVED", f'"{node_id}" has a meaning of its own', pointer=at + "/id", node_id=node_id)]
+    if not _is_name(node_id):
+        message = "a node id has 1 to 64 letters, digits and the signs _ . -"
+        return [Issue("NODE_ID_INVALID", message, pointer=at + "/id", node_id=node_id)]
+    return []
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= 64 and text.isascii() and text.translate(_SIGNS).isalnum()
+
+
+_SIGNS: Final = str.maketrans({"_": "a", ".": "a", "-": "a"})
+
+
+def _type_issue(kind: str, at: str, node_id: str) -> Issue:
+    if kind in UNAVAILABLE_TYPES:
+        return Issue("NODE_TYPE_UNAVAILABLE", UNAVAILABLE_TYPES[kind], pointer=at + "/type", node_id=node_id)
+    hint = reading.did_you_mean(kind, (*NODE_TYPES, *UNAVAILABLE_TYPES)) or f"; there are {', '.join(NODE_TYPES)}"
+    message = f'there is no node type "{kind}"{hint}'
+    return Issue("NODE_TYPE_UNKNOWN", message, pointer=at + "/type", node_id=node_id)
+
+
+def json_schema() -> JsonObject:
+    """The published JSON Schema of a spec (2020-12), a new copy."""
+    from agent_graph.core import spec_schema
+
+    return spec_schema.json_schema()

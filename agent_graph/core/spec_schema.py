@@ -1,0 +1,80 @@
+"""The published JSON Schema of the spec, made of the same models that check it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from agent_graph.core.configs import config_adapter, config_names
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.spec_fields import ON_NODE, EdgeFields, GraphFields, NodeFields
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@cache
+def _built() -> dict[str, Any]:
+    graph = GraphFields.model_json_schema(by_alias=True)
+    edge = EdgeFields.model_json_schema(by_alias=True)
+    older = {**graph["properties"]["max_iterations"], "description": "The older name of `max_iterations`."}
+    graph["properties"] |= {
+        "spec_version": {**graph["properties"]["spec_version"], "enum": ["1", "2"]},
+        "entry": {"type": "string", "description": "The node that runs first."},
+        "recursion_limit": older,
+        "nodes": {"type": "array", "minItems": 1, "items": {"oneOf": [_node(kind) for kind in NODE_TYPES]}},
+        "edges": {"type": "array", "default": [], "items": edge},
+    }
+    return {"$schema": DIALECT, **graph, "title": "agent-graph spec v2"}
+
+
+def json_schema() -> JsonObject:
+    """A new copy of the schema (2020-12). It says what a spec looks like; `compile_graph` says whether it makes sense."""
+    from copy import deepcopy
+
+    return deepcopy(_built())
+
+
+def _node(kind: str) -> dict[str, Any]:
+    """A node of one type. What its config says may stand on the node is shown in both places."""
+    shell = NodeFields.model_json_schema()
+    config = config_adapter(kind).json_schema()
+    config["description"] = (inspect.getdoc(NODE_TYPES[kind]) or "").partition("\n")[0]
+    notes = _notes(NODE_TYPES[kind].Config)
+    for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
+        notes[name] = f"Only the default is taken: {reason}."
+    for name, note in notes.items():
+        if name in config["properties"]:
+            config["properties"][name]["description"] = note
+    properties = {k: v for k, v in shell["properties"].items() if k not in ON_NODE}
+    properties["type"] = {"const": kind}
+    properties["config"] = config
+    for name in ON_NODE:
+        if name in config_names(kind):
+            properties[name] = {**config["properties"][name]}
+    required = ["id", "type"]
+    if "required" in config:
+        required.append("config")
+    return {
+        "title": kind, "type": "object", "properties": properties, "required": required,
+        "additionalProperties": False,
+    }  # fmt: skip
+
+
+def _notes(config: type) -> dict[str, str]:
+    """The strings under a config's fields in its source, by field."""
+    names = {field.name for field in fields(config)}
+    notes: dict[str, str] = {}
+    for cls in reversed(config.__mro__[:-1]):
+        body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
+        previous = ""
+        for statement in getattr(body, "body", []):
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    previous = name
+                case ast.Expr(value=ast.Constant(value=str(text))) if previous in names:
+                    notes[previous] = " ".join(text.split())
+    return notes

@@ -1,0 +1,210 @@
+"""How the nodes of a spec connect: ids become indexes, targets and implied edges become ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent_graph.core import fields as reading
+from agent_graph.core.choices import EXIT, Selections, selections
+from agent_graph.core.graph import END, END_RUN, START
+from agent_graph.core.issues import Issue
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
+from agent_graph.core.topology import Topology, build
+
+_SUGGESTIONS: Final = 50
+"""Unknown ids for which the nearest known one is looked up."""
+_NOT_YET: Final = 'ending the whole run is not available yet; "END" ends this branch'
+
+
+@dataclass(slots=True)
+class Wiring:
+    """Nodes by their place among those that could be read."""
+
+    nodes: tuple[ParsedNode, ...]
+    index: dict[str, int]
+    entry: int
+    declared: list[tuple[int, int]] = field(default_factory=list)
+    """Edges in order, then the implied ones; without those that are never taken."""
+    ends: set[int] = field(default_factory=set)
+    targets: list[list[int]] = field(default_factory=list)
+
+    def topology(self) -> Topology:
+        loops = {
+            node: self.index[parsed.config.entry]
+            for node, parsed in enumerate(self.nodes)
+            if parsed.type == "loop" and parsed.config.entry in self.index
+        }
+        return build(
+            len(self.nodes), self.entry, declared=self.declared, targets=self.targets, ends=self.ends, loops=loops
+        )
+
+    def ways(self, built: Topology) -> list[Selections]:
+        """By node: what its firing can select."""
+        found = []
+        for node, parsed in enumerate(self.nodes):
+            out = tuple(built.edges[i].target for i in built.out_declared[node])
+            out += (EXIT,) if built.ends[node] else ()
+            found.append(selections(parsed.type, parsed.config, out, self.index))
+        return found
+
+
+def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
+    """Every id that names nothing, every edge twice or never taken; None when no graph can be made of it."""
+    issues: list[Issue] = []
+    index: dict[str, int] = {}
+    for place, node in enumerate(spec.nodes):
+        if index.setdefault(node.id, place) != place:
+            first = spec.nodes[index[node.id]]
+            at, related = node.pointer() + "/id", (first.pointer() + "/id",)
+            issues.append(Issue("DUPLICATE_NODE", f'there are two nodes "{node.id}"', pointer=at, node_id=node.id,
+                                related=related))  # fmt: skip
+    names = _Names(index, spec.complete, issues)
+    wiring = Wiring(spec.nodes, index, index.get(spec.entry, 0))
+    if spec.entry and spec.complete and spec.entry not in index:
+        message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
+        issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry"))
+    _wire_targets(wiring, names)
+    _wire_edges(wiring, spec.edges, names)
+    usable = spec.complete and not any(issue.severity == "error" for issue in issues) and spec.entry in index
+    if usable:
+        wiring.declared += _implied(wiring)
+    return (wiring if usable else None), issues
+
+
+@dataclass(slots=True)
+class _Names:
+    """The ids of a spec, and the issues of what is none. Silent where nodes could not be read."""
+
+    index: dict[str, int]
+    complete: bool
+    issues: list[Issue]
+    asked: int = 0
+
+    def hint(self, name: str) -> str:
+        self.asked += 1
+        return reading.did_you_mean(name, self.index) if self.asked <= _SUGGESTIONS else ""
+
+    def check(self, name: str, at: str, *, node_id: str = "", edge: str = "") -> None:
+        if name == END_RUN:
+            self.issues.append(Issue("NODE_TYPE_UNAVAILABLE", _NOT_YET, pointer=at, node_id=node_id, edge=edge))
+        elif name != END and name not in self.index and self.complete:
+            message = f'there is no node "{name}"{self.hint(name)}'
+            self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge))
+
+
+def _wire_targets(wiring: Wiring, names: _Names) -> None:
+    for parsed in wiring.nodes:
+        chosen = NODE_TYPES[parsed.type].targets(parsed.config)
+        for target in chosen:
+            names.check(target.id, parsed.pointer(target.pointer), node_id=parsed.id)
+        if parsed.type == "parallel" and parsed.config.join and "/join" not in [t.pointer for t in chosen]:
+            names.check(parsed.config.join, parsed.pointer("/join"), node_id=parsed.id)
+        wiring.targets.append([wiring.index[target.id] for target in chosen if target.id in wiring.index])
+
+
+def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    ids: dict[str, int] = {}
+    for edge in edges:
+        if _is_double(edge, seen, ids, names.issues):
+            continue
+        if edge.source in (END, END_RUN) or edge.target == START:
+            names.issues.append(_backwards(edge))
+            continue
+        source, target = wiring.index.get(edge.source), wiring.index.get(edge.target)
+        if source is None and edge.source != START:
+            names.check(edge.source, edge.pointer + "/from", edge=edge.name)
+        if target is None:
+            names.check(edge.target, edge.pointer + "/to", edge=edge.name)
+        if source is None or not _is_taken(wiring, edge, source, names.issues):
+            continue
+        if edge.target == END:
+            wiring.ends.add(source)
+        elif target is not None:
+            wiring.declared.append((source, target))
+
+
+def _backwards(edge: ParsedEdge) -> Issue:
+    if edge.target == START:
+        return Issue("FIELD_INVALID", "nothing leads to START", pointer=edge.pointer + "/to", edge=edge.name)
+    message = f"nothing comes after {edge.source}"
+    return Issue("FIELD_INVALID", message, pointer=edge.pointer + "/from", edge=edge.name)
+
+
+def _is_double(edge: ParsedEdge, seen: dict[tuple[str, str], int], ids: dict[str, int], issues: list[Issue]) -> bool:
+    first = seen.setdefault((edge.source, edge.target), edge.place)
+    if first != edge.place:
+        message = f'there are two edges from "{edge.source}" to "{edge.target}"'
+        issues.append(Issue("DUPLICATE_EDGE", message, pointer=edge.pointer, edge=edge.name,
+                            related=(f"/edges/{first}",), fix=_without(edge)))  # fmt: skip
+        return True
+    if edge.id and ids.setdefault(edge.id, edge.place) != edge.place:
+        message = f'there are two edges with the id "{edge.id}"'
+        related = (f"/edges/{ids[edge.id]}/id",)
+        issues.append(Issue("DUPLICATE_EDGE", message, pointer=edge.pointer + "/id", edge=edge.id, related=related))
+    return False
+
+
+def _without(edge: ParsedEdge) -> tuple[JsonObject, ...]:
+    return ({"op": "remove", "path": edge.pointer},)
+
+
+def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]) -> bool:
+    """Whether a token can travel along the edge; beside targets that replace the edges only one of them can."""
+    node = wiring.nodes[source]
+    kind = NODE_TYPES[node.type]
+    if not kind.CHOOSES:
+        return True
+    if node.type == "parallel" and edge.target == node.config.join:
+        return False  # may stand, and says nothing: the branches lead there
+    targets = [target.id for target in kind.targets(node.config)]
+    if edge.target not in targets:
+        message = f'"{node.id}" goes where its config says, and "{edge.target}" is not among its targets'
+        issues.append(Issue("EDGE_NEVER_TAKEN", message, pointer=edge.pointer, node_id=node.id, edge=edge.name,
+                            fix=_without(edge)))  # fmt: skip
+    return edge.target in targets
+
+
+def _implied(wiring: Wiring) -> list[tuple[int, int]]:
+    """A static branch's node without out-edges leads to the `join` of the innermost `parallel` around it."""
+    joins = {
+        place: wiring.index.get(node.config.join, EXIT)
+        for place, node in enumerate(wiring.nodes)
+        if node.type == "parallel"
+    }
+    if not joins:
+        return []
+    out: list[list[int]] = [list(targets) for targets in wiring.targets]
+    for source, target in wiring.declared:
+        out[source].append(target)
+    regions = {place: _region(place, joins, out) for place in joins}
+    owners: dict[int, list[int]] = {}
+    for place, region in regions.items():
+        for node in region:
+            if not out[node] and node not in wiring.ends and not NODE_TYPES[wiring.nodes[node].type].CHOOSES:
+                owners.setdefault(node, []).append(place)
+    found = []
+    for node in sorted(owners):
+        inner = [p for p in owners[node] if not any(q in regions[p] for q in owners[node] if q != p)]
+        found += [(node, joins[place]) for place in inner or owners[node] if joins[place] != EXIT]
+    return found
+
+
+def _region(place: int, joins: Mapping[int, int], out: Sequence[Sequence[int]]) -> set[int]:
+    """The nodes from the branch entries up to the join; an inner `parallel` counts as leading to its join."""
+    stop = joins[place]
+    found: set[int] = set()
+    open_ = list(out[place])
+    while open_:
+        node = open_.pop()
+        if node in found or node in (stop, EXIT):
+            continue
+        found.add(node)
+        open_ += out[node]
+        if node in joins:
+            open_.append(joins[node])
+    return found

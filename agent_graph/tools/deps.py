@@ -1,0 +1,46 @@
+"""What a tool may use, and who calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agent_graph.core.limits import Limits
+from agent_graph.engine.catalog import Catalog
+from agent_graph.engine.clock import Clock
+from agent_graph.engine.models import Models
+from agent_graph.engine.supervisor import Supervisor
+from agent_graph.settings import Settings
+from agent_graph.store.base import Store
+
+Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
+"""Takes a count that rises and a sentence."""
+Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    """One open data folder and everything over it."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    catalog: Catalog
+    supervisor: Supervisor
+    models: Models
+    started_at_ms: int = 0
+
+    @property
+    def limits(self) -> Limits:
+        return self.settings.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the channel a vote is recorded with, the client's own name, and how to tell of progress."""
+
+    via: Via
+    client: str = ""
+    progress: Progress | None = None
+    """Called now and then while a call waits."""

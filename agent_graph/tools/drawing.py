@@ -1,0 +1,69 @@
+"""How a run went, as marks on its graph's drawing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from agent_graph.core import events as e
+from agent_graph.core.ways import WayKey, taken
+from agent_graph.store.base import Store
+from agent_graph.tools.deps import Deps
+
+PAGE = 500
+
+
+@dataclass(slots=True)
+class Marks:
+    """Statuses by node id (running, waiting, completed, failed, cancelled), ways taken, firings by node."""
+
+    statuses: dict[str, str] = field(default_factory=dict)
+    firings: dict[str, int] = field(default_factory=dict)
+    taken: dict[WayKey, int] = field(default_factory=dict)
+
+
+async def facts(store: Store, run_id: str, *, until_seq: int | None = None) -> AsyncIterator[e.Event]:
+    """The run's events in order, up to and with `until_seq`."""
+    first = 0
+    while True:
+        page = await store.runs.events(run_id, first_seq=first, limit=PAGE)
+        for stored in page:
+            if until_seq is not None and stored.seq > until_seq:
+                return
+            yield e.Event(stored.seq, stored.at_ms, e.from_json(stored.body))
+        if len(page) < PAGE:
+            return
+        first = page[-1].seq + 1
+
+
+async def colours(deps: Deps, run_id: str) -> Marks:
+    """The marks of a run. Raises `RunNotFound`."""
+    row = await deps.store.runs.get(run_id)
+    graph = await deps.catalog.get(row.graph_id, row.graph_version)
+    marks = Marks()
+    seen = [event.fact async for event in facts(deps.store, run_id)]
+    for fact in seen:
+        status = _status(fact)
+        if status:
+            node = str(getattr(fact, "firing", "")).rpartition("#")[0]
+            marks.statuses[node] = status
+            if isinstance(fact, e.NodeFinished):
+                marks.firings[node] = marks.firings.get(node, 0) + 1
+    marks.taken = taken(graph, seen)
+    return marks
+
+
+def _status(fact: e.Fact) -> str:
+    match fact:
+        case e.NodeStarted() | e.ApprovalDecided():
+            return "running"
+        case e.ApprovalOpened():
+            return "waiting"
+        case e.NodeFinished():
+            return "completed"
+        case e.NodeFailed():
+            return "failed"
+        case e.FiringCancelled():
+            return "cancelled"
+        case _:
+            return ""

@@ -1,0 +1,211 @@
+"""The graph tools: create, list, inspect, render."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.render import as_json, mermaid, topology_hash
+from agent_graph.core.template import instantiate
+from agent_graph.engine import templates
+from agent_graph.engine.catalog import Checked
+from agent_graph.errors import (
+    InvalidArgument,
+    RenderSourceAmbiguous,
+    RenderSourceRequired,
+    SourceAmbiguous,
+    SourceRequired,
+)
+from agent_graph.tools import views
+from agent_graph.tools.drawing import colours
+from agent_graph.tools.params import Cursor, GraphId, GraphVersion, JsonObjectParam, Key, Limit, Params
+from agent_graph.tools.registry import Call, tool
+
+OptionalGraphId = Annotated[str, Field(max_length=64, description="Id (name) of a stored graph.")]
+SpecParam = Annotated[JsonObjectParam, Field(description="A graph spec v2: {name, entry, nodes, edges, output_key?}.")]
+TemplateParam = Annotated[
+    JsonObjectParam, Field(description="{id, name, params}: make the graph from a template of graph_template_list.")
+]
+
+
+class CreateParams(Params):
+    spec: SpecParam = {}
+    template: TemplateParam = {}
+    action: Annotated[
+        Literal["create", "validate", "delete"],
+        Field(description="create stores it, validate only checks it, delete hides the graph named by graph_id."),
+    ] = "create"
+    graph_id: Annotated[str, Field(max_length=64, description="For delete: the graph to hide.")] = ""
+    overwrite: Annotated[bool, Field(description="Replace another version under this name (old ones stay).")] = False
+    expected_version: Annotated[
+        str, Field(max_length=80, description="Replace only if this is the current version.")
+    ] = ""
+    idempotency_key: Key = ""
+
+
+@tool(
+    "graph_create", CreateParams, title="Create a graph", idempotent=True,
+    description="""Check a graph and store it under its name; answers id, version and all issues found. Use action
+    validate to check without storing, delete to hide a graph. Give spec, or template {id, name, params}. Errors come
+    back all at once, each with a code, a JSON Pointer and what to change. Example: {"template": {"id":
+    "council_deliberation", "name": "my_council"}}""",
+)  # fmt: skip
+async def graph_create(call: Call[CreateParams]) -> JsonObject:
+    args = call.args
+    if args.action == "delete":
+        return await _delete(call)
+    checked = call.deps.catalog.check(_spec(args))
+    answer = _created(checked, action=args.action, created=args.action == "create")
+    if args.action == "create":
+        answer["created"] = await call.deps.catalog.put(
+            checked, overwrite=args.overwrite, expected_version=args.expected_version or None,
+            answered=call.answered(answer),
+        )  # fmt: skip
+    return answer
+
+
+def _spec(args: CreateParams) -> JsonObject:
+    if args.spec and args.template:
+        raise SourceAmbiguous("give spec or template, not both")
+    if args.template:
+        unknown = sorted(set(args.template) - {"id", "name", "params"})
+        if unknown:
+            raise InvalidArgument(f"template takes id, name and params, not {unknown[0]!r}", argument="template")
+        return from_template(args.template.get("id"), args.template.get("name"), args.template.get("params", {}))
+    if not args.spec:
+        raise SourceRequired("give a spec, or a template {id, name, params}")
+    return args.spec
+
+
+def from_template(template_id: object, name: object, params: object) -> JsonObject:
+    """The spec of a template; its own id is the name when none is given."""
+    if not isinstance(template_id, str):
+        raise InvalidArgument("the template needs an id; graph_template_list has them", argument="template.id")
+    if not isinstance(params, dict) or not isinstance(name, str | None):
+        raise InvalidArgument("a template's name is a text and its params an object", argument="template")
+    found = templates.get(template_id)
+    return instantiate(found, name or found.id, params=params)
+
+
+def _created(checked: Checked, *, action: str, created: bool) -> JsonObject:
+    graph = checked.graph
+    warnings: list[JsonValue] = [issue.to_json() for issue in checked.issues if issue.severity == "warning"]
+    return {
+        "graph_id": graph.name, "graph_version": graph.version, "topology_hash": topology_hash(graph),
+        "action": action, "created": created, "issues": [issue.to_json() for issue in checked.issues],
+        "warnings": warnings,
+    }  # fmt: skip
+
+
+async def _delete(call: Call[CreateParams]) -> JsonObject:
+    graph_id = call.args.graph_id
+    if not graph_id:
+        raise InvalidArgument("delete needs graph_id", argument="graph_id")
+    row = await call.deps.store.graphs.get(graph_id)
+    answer: JsonObject = {
+        "graph_id": graph_id,
+        "graph_version": row.graph_version,
+        "action": "delete",
+        "created": False,
+    }
+    await call.deps.store.graphs.delete(graph_id, call.answered(answer))
+    return answer
+
+
+class ListParams(Params):
+    query: Annotated[str, Field(max_length=200, description="Only graphs with this in their id or description.")] = ""
+    limit: Limit = 50
+    cursor: Cursor = ""
+
+
+@tool(
+    "graph_list", ListParams, title="List graphs", read_only=True, idempotent=True,
+    description="""The stored graphs with version, size and description, by id. Use it to find a graph_id before
+    starting a run. Example: {"query": "council"}""",
+)  # fmt: skip
+async def graph_list(call: Call[ListParams]) -> JsonObject:
+    args = call.args
+    rows, cursor = await call.deps.store.graphs.list(query=args.query, limit=args.limit, cursor=args.cursor or None)
+    return {"graphs": [views.graph_row(row) for row in rows], "next_cursor": cursor, "truncated": cursor is not None}
+
+
+class InspectParams(Params):
+    graph_id: GraphId
+    graph_version: GraphVersion = ""
+
+
+@tool(
+    "graph_inspect", InspectParams, title="Inspect a graph", read_only=True, idempotent=True,
+    description="""One graph in full: nodes with their (redacted) config, every way between them, reducers, facts, a
+    Mermaid drawing and all stored versions. Use it to understand or review a graph. Example: {"graph_id":
+    "my_council"}""",
+)  # fmt: skip
+async def graph_inspect(call: Call[InspectParams]) -> JsonObject:
+    args = call.args
+    graph = await call.deps.catalog.get(args.graph_id, args.graph_version or None)
+    versions = await call.deps.store.graphs.versions(args.graph_id)
+    topology = graph.topology
+    cyclic: list[JsonValue] = [node.id for node in graph.nodes if topology.in_cycle >> node.index & 1]
+    return {
+        **as_json(graph, include_details=True),
+        "reducers": dict(graph.reducers),
+        "facts": {
+            "node_count": len(graph.nodes), "in_cycles": cyclic, "max_iterations": graph.max_iterations,
+            "max_parallelism": graph.max_parallelism, "output": graph.output.path or "the current value",
+        },
+        "mermaid": mermaid(graph).text,
+        "versions": [{"graph_version": row.graph_version, "updated_at_ms": row.updated_at_ms} for row in versions],
+    }  # fmt: skip
+
+
+class RenderParams(Params):
+    graph_id: OptionalGraphId = ""
+    graph_version: GraphVersion = ""
+    spec: SpecParam = {}
+    format: Annotated[Literal["mermaid", "json"], Field(description="mermaid text, or nodes and edges as JSON.")] = (
+        "mermaid"
+    )
+    include_details: Annotated[bool, Field(description="Show what nodes are configured to do, redacted.")] = False
+    run_id: Annotated[str, Field(max_length=100, description="Colour the drawing by how this run went.")] = ""
+    direction: Annotated[Literal["TD", "LR", "BT", "RL"], Field(description="Which way the drawing grows.")] = "TD"
+
+
+@tool(
+    "graph_render", RenderParams, title="Draw a graph", read_only=True, idempotent=True,
+    description="""Draw a graph as Mermaid text (default) or as JSON. Give graph_id, or spec, or run_id to colour a
+    run's graph by status with the ways it took. Example: {"graph_id": "my_council"}""",
+)  # fmt: skip
+async def graph_render(call: Call[RenderParams]) -> JsonObject:
+    args = call.args
+    graph = await _render_source(call)
+    if args.format == "json":
+        return as_json(graph, include_details=args.include_details)
+    marks = await colours(call.deps, args.run_id) if args.run_id else None
+    drawn = mermaid(
+        graph, direction=args.direction, include_details=args.include_details,
+        statuses=marks.statuses if marks else None, taken=marks.taken if marks else None,
+        firings=marks.firings if marks else None,
+    )  # fmt: skip
+    return {
+        "graph_id": graph.name, "graph_version": graph.version, "format": "mermaid", "text": drawn.text,
+        "counts": dict(drawn.counts), "warnings": list(drawn.warnings),
+    }  # fmt: skip
+
+
+async def _render_source(call: Call[RenderParams]) -> Graph:
+    args, deps = call.args, call.deps
+    if args.spec and (args.graph_id or args.run_id):
+        raise RenderSourceAmbiguous("give graph_id, spec or run_id, only one of them")
+    if args.spec:
+        return deps.catalog.check(args.spec).graph
+    if args.run_id:
+        row = await deps.store.runs.get(args.run_id)
+        if args.graph_id and args.graph_id != row.graph_id:
+            raise RenderSourceAmbiguous(f"run {args.run_id} is of graph {row.graph_id}, not {args.graph_id}")
+        return await deps.catalog.get(row.graph_id, row.graph_version)
+    if not args.graph_id:
+        raise RenderSourceRequired("say what to draw: graph_id, spec or run_id")
+    return await deps.catalog.get(args.graph_id, args.graph_version or None)

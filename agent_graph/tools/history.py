@@ -1,0 +1,112 @@
+"""What happened in a run: its state at any point, and its events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Annotated
+
+from pydantic import Field
+
+from agent_graph.core import events as e
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.outcome import state
+from agent_graph.core.scheduler import evolve, new_run
+from agent_graph.core.statepath import pointer_get
+from agent_graph.errors import InvalidArgument
+from agent_graph.store.base import TERMINAL
+from agent_graph.tools import views
+from agent_graph.tools.deps import Deps
+from agent_graph.tools.drawing import facts
+from agent_graph.tools.params import Params, RunId
+from agent_graph.tools.registry import Call, tool
+
+
+class StateParams(Params):
+    run_id: RunId
+    path: Annotated[
+        str, Field(max_length=2000, description='JSON Pointer into the state: "/draft", "/plan/steps/0"; empty = all.')
+    ] = ""
+    at: Annotated[int, Field(ge=-1, description="The state after the event with this seq; -1 = the latest.")] = -1
+    include_history: Annotated[bool, Field(description="Also who wrote which keys, in order.")] = False
+
+
+@tool(
+    "graph_run_state", StateParams, title="Read a run's state", read_only=True, idempotent=True,
+    description="""The state of a run, or one value in it by JSON Pointer, now or after any event. Works while the run
+    is live. Example: {"run_id": "run-...", "path": "/findings/0"}""",
+)  # fmt: skip
+async def graph_run_state(call: Call[StateParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    graph, run = await deps.supervisor.fold(args.run_id)
+    if args.at >= run.seq:
+        raise InvalidArgument(f"the run has {run.seq} events, the last has seq {run.seq - 1}", argument="at")
+    history: list[JsonValue] = []
+    if args.at >= 0 or args.include_history:
+        run = new_run()
+        async for event in facts(deps.store, args.run_id, until_seq=args.at if args.at >= 0 else None):
+            evolve(graph, run, event)
+            if isinstance(event.fact, e.NodeFinished):
+                history.append(_line(event, event.fact))
+    body: JsonObject = {
+        "run_id": args.run_id, "state_version": run.seq - 1, "path": args.path,
+        "value": pointer_get(state(run), args.path),
+    }  # fmt: skip
+    if args.include_history:
+        body["history"] = history
+    return body
+
+
+def _line(event: e.Event, fact: e.NodeFinished) -> JsonObject:
+    keys = [".".join(write[1]) for write in fact.writes if isinstance(write, list) and isinstance(write[1], list)]  # type: ignore[arg-type]  # segments are texts
+    return {"seq": event.seq, "at_ms": event.at_ms, "node": fact.firing, "keys": list(keys)}
+
+
+class EventsParams(Params):
+    run_id: RunId
+    cursor: Annotated[int, Field(ge=0, description="The first seq wanted: 0, then next_cursor of the answer.")] = 0
+    limit: Annotated[int, Field(ge=1, le=200, description="Events of one page.")] = 100
+    wait_ms: Annotated[int, Field(ge=0, description="Wait this long for the next event; at most 45000.")] = 0
+
+
+@tool(
+    "graph_run_events", EventsParams, title="Read a run's events", read_only=True, idempotent=True,
+    description="""The events of a run in order, live while it runs: what started, what a model answered, which way was
+    taken, who decided. Follow next_cursor; wait_ms waits for the next one. Example: {"run_id": "run-...", "cursor":
+    0}""",
+)  # fmt: skip
+async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + min(args.wait_ms, deps.limits.wait_ms) / 1000
+    while True:
+        changed = deps.supervisor.shell.notify.changed(args.run_id)
+        events, following = await event_page(
+            deps, args.run_id, cursor=args.cursor, limit=args.limit, max_bytes=deps.limits.result_bytes - 1000
+        )
+        row = await deps.store.runs.get(args.run_id)
+        left = deadline - loop.time()
+        if events or left <= 0 or row.status in TERMINAL:
+            break
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(changed.wait(), left)
+    return {
+        "run_id": args.run_id, "events": events, "next_cursor": following, "gap": False,
+        "truncated": following < row.seq, "dropped": 0,
+    }  # fmt: skip
+
+
+async def event_page(
+    deps: Deps, run_id: str, *, cursor: int, limit: int, max_bytes: int
+) -> tuple[list[JsonValue], int]:
+    """Events from `cursor` on, as many as fit, and the seq after the last of them. One that alone is too large is cut."""
+    page: list[JsonValue] = []
+    used, following = 0, cursor
+    for stored in await deps.store.runs.events(run_id, first_seq=cursor, limit=limit):
+        body = views.event(stored)
+        weight = size(body)
+        if page and used + weight > max_bytes:
+            break
+        page.append(views.fitted(body, max_bytes=max_bytes) if weight > max_bytes else body)
+        used, following = used + weight, stored.seq + 1
+    return page, following

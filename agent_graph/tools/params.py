@@ -1,0 +1,51 @@
+"""Parameter types that several tools share; every one is typed and described, as strict clients want it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from agent_graph.core.jsonvalue import parse_json
+from agent_graph.core.limits import DEFAULTS
+
+ANY_JSON = {
+    "anyOf": [
+        {"type": "object", "additionalProperties": True},
+        {"type": "string"},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "array", "items": {"type": "string"}},
+    ]
+}
+
+
+def _object(value: Any) -> Any:
+    """Some clients send an object as a string that holds its JSON."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        return parse_json(value, max_bytes=2 * DEFAULTS.spec_bytes, max_depth=DEFAULTS.json_depth)
+    return value
+
+
+class Params(BaseModel):
+    """Arguments of a tool: strict, and unknown ones are refused by name before this sees them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+RunId: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, description="Id of a run, from graph_run_start.")]
+GraphId: TypeAlias = Annotated[str, Field(min_length=1, max_length=64, description="Id (name) of a graph.")]
+GraphVersion: TypeAlias = Annotated[
+    str, Field(max_length=80, description="A version (sha256:...) of the graph; empty = the current one.")
+]
+Key: TypeAlias = Annotated[
+    str,
+    Field(
+        max_length=200, description="Makes a repeated call safe: same key and arguments give the first answer again."
+    ),
+]
+Cursor: TypeAlias = Annotated[str, Field(max_length=500, description="next_cursor of the page before; empty = first.")]
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one page.")]
+JsonObjectParam: TypeAlias = Annotated[
+    dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "object", "additionalProperties": True})
+]

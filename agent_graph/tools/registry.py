@@ -1,0 +1,164 @@
+"""One registry for every door: looks a tool up, checks its arguments, calls it and always answers an envelope.
+
+`call` never raises. A refusal keeps its code; a bug is caught here, once, and becomes ``INTERNAL`` with an incident id
+that the log explains.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agent_graph.core.jsonvalue import JsonObject, check_value, digest
+from agent_graph.errors import (
+    AgentGraphError,
+    IdempotencyConflict,
+    InternalError,
+    InvalidArgument,
+    ToolNotFound,
+    UnknownArgument,
+)
+from agent_graph.store.base import AlreadyAnswered, Answered
+from agent_graph.tools.deps import Caller, Deps
+
+log = logging.getLogger(__name__)
+
+Envelope: TypeAlias = JsonObject
+P = TypeVar("P", bound=BaseModel)
+ENVELOPE_SLACK = 64 * 1024
+"""Bytes a call's arguments may hold beyond the largest input or spec they carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[P]):
+    """One call of a tool: its checked arguments and what it may use."""
+
+    deps: Deps
+    args: P
+    caller: Caller
+    key: str
+    """The idempotency key, "" when none was given."""
+    request_digest: str
+
+    def answered(self, answer: JsonObject, *, run_id: str = "") -> Answered | None:
+        """The idempotency record to store in the transaction that makes `answer` true; None without a key."""
+        return Answered(self.key, self.request_digest, answer, run_id) if self.key else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as every door shows it. `run` gives the ``data`` of the envelope."""
+
+    name: str
+    title: str
+    description: str
+    params: type[BaseModel]
+    run: Callable[[Call[Any]], Awaitable[JsonObject]]
+    toolset: str = "core"
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+
+
+TOOLS: dict[str, Tool] = {}
+
+
+def tool(
+    name: str, params: type[P], *, title: str, description: str, **hints: Any
+) -> Callable[[Callable[[Call[P]], Awaitable[JsonObject]]], Callable[[Call[P]], Awaitable[JsonObject]]]:
+    """Register a tool; its description is what the model reads."""
+
+    def register(run: Callable[[Call[P]], Awaitable[JsonObject]]) -> Callable[[Call[P]], Awaitable[JsonObject]]:
+        TOOLS[name] = Tool(name, title, " ".join(description.split()), params, run, **hints)
+        return run
+
+    return register
+
+
+async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller) -> Envelope:
+    """Call a tool. The answer is ``{ok: true, data, graph_id?, graph_version?, run_id?}`` or
+    ``{ok: false, error_code, error, details?, retryable}``."""
+    try:
+        return success(await _call(deps, name, arguments, caller))
+    except AgentGraphError as refusal:
+        return failure(refusal)
+    except Exception:
+        incident = f"inc-{secrets.token_hex(6)}"
+        log.exception("incident %s in tool %s", incident, name)
+        return failure(InternalError(f"a bug of ours; the log has the rest under {incident}", incident=incident))
+
+
+async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> JsonObject:
+    found = TOOLS.get(name)
+    if found is None:
+        close = difflib.get_close_matches(name, TOOLS, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(TOOLS))
+    largest = max(deps.limits.spec_bytes, deps.limits.input_bytes) + ENVELOPE_SLACK
+    check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
+    args = checked(found, arguments)
+    key = str(getattr(args, "idempotency_key", "") or "")
+    rest = {k: v for k, v in arguments.items() if k != "idempotency_key"}
+    request = digest({"tool": name, "arguments": rest}) if key else ""
+    if key and (earlier := await answer_given(deps, key, request)) is not None:
+        return earlier
+    try:
+        return await found.run(Call(deps, args, caller, key, request))
+    except AlreadyAnswered as earlier_call:
+        return earlier_call.answered.answer
+    except AgentGraphError:
+        # Of two racing calls with one key, the one that lost answers what the winner answered.
+        if key and (earlier := await answer_given(deps, key, request)) is not None:
+            return earlier
+        raise
+
+
+async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
+    """What this key was answered before. Raises `IdempotencyConflict` when it was another request."""
+    stored = await deps.store.requests.get(key)
+    if stored is None:
+        return None
+    if stored.request_digest != request:
+        raise IdempotencyConflict(f"the idempotency key {key!r} was used with other arguments; take a new one", key=key)
+    return stored.answer
+
+
+def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
+    """The arguments as the tool's model. Raises `UnknownArgument` or `InvalidArgument` with every fault."""
+    known = list(found.params.model_fields)
+    for name in arguments:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it takes {', '.join(known) or 'none'}"
+            raise UnknownArgument(f"{found.name} has no argument {name!r}{hint}", argument=name, known=known)
+    try:
+        return found.params.model_validate(dict(arguments))
+    except ValidationError as error:
+        faults = [
+            {"argument": ".".join(str(part) for part in fault["loc"]), "message": fault["msg"]}
+            for fault in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        said = "; ".join(f"{fault['argument']}: {fault['message']}" for fault in faults)
+        raise InvalidArgument(f"{found.name}: {said}", faults=faults) from None
+
+
+def success(data: JsonObject) -> Envelope:
+    """The envelope of an answer; ids inside `data` are repeated beside it."""
+    return {"ok": True, "data": data, **{k: data[k] for k in ("graph_id", "graph_version", "run_id") if data.get(k)}}
+
+
+def failure(refusal: AgentGraphError) -> Envelope:
+    """The envelope of a refusal."""
+    body: JsonObject = {
+        "ok": False, "error_code": refusal.code, "error": refusal.message, "retryable": refusal.retryable,
+    }  # fmt: skip
+    if refusal.details:
+        body["details"] = dict(refusal.details)
+    return body

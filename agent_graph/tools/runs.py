@@ -1,0 +1,227 @@
+"""The run tools: start, wait, get, list, cancel, resume."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.outcome import state
+from agent_graph.core.run import Run
+from agent_graph.engine.commands import Cancel, Resume
+from agent_graph.errors import AgentGraphError, RunTerminal
+from agent_graph.store.base import TERMINAL, Answered, RunRow, RunStatus
+from agent_graph.tools import views
+from agent_graph.tools.history import event_page
+from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId
+from agent_graph.tools.registry import Call, tool
+
+PROGRESS_S = 10.0
+"""Seconds between two signs of life while a call waits, at most."""
+
+InputParam = Annotated[
+    Any,
+    WithJsonSchema(
+        {**ANY_JSON, "description": "The run's input: an object's members become the state, a text {input}."}
+    ),
+]
+
+
+class StartParams(Params):
+    graph_id: GraphId
+    input: InputParam = ""
+    graph_version: GraphVersion = ""
+    thread_id: Annotated[str, Field(max_length=200, description="Your own name for related runs.")] = ""
+    model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
+    idempotency_key: Key = ""
+
+
+@tool(
+    "graph_run_start", StartParams, title="Start a run", open_world=True,
+    description="""Start a run of a stored graph and answer its run_id at once; the run goes on by itself. Follow it
+    with graph_run_wait, never by calling graph_run_get in a loop. Example: {"graph_id": "my_council", "input": "Should
+    we adopt a monorepo?"}""",
+)  # fmt: skip
+async def graph_run_start(call: Call[StartParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    graph = await deps.catalog.get(args.graph_id, args.graph_version or None)
+
+    def answer(row: RunRow) -> Answered:
+        return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
+
+    row = await deps.supervisor.start(
+        graph, _input(args.input), thread_id=args.thread_id, model=args.model, started_by=call.caller.client,
+        answer=answer if call.key else None,
+    )  # fmt: skip
+    return _accepted(row)
+
+
+def _accepted(row: RunRow) -> JsonObject:
+    return {
+        "run_id": row.run_id, "status": "accepted", "graph_id": row.graph_id, "graph_version": row.graph_version,
+        "thread_id": row.thread_id,
+    }  # fmt: skip
+
+
+def _input(value: JsonValue) -> JsonValue:
+    """Some clients send an object as a string that holds its JSON; any other text stays the text it is."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        try:
+            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=200)
+        except AgentGraphError:
+            return value
+        return parsed if isinstance(parsed, dict) else value
+    return value
+
+
+class WaitParams(Params):
+    run_id: RunId
+    timeout_ms: Annotated[int, Field(ge=0, description="How long to wait at most; more than 45000 is 45000.")] = 30_000
+    poll_interval_ms: Annotated[int, Field(description="Accepted for older clients; waking is by event.")] = 500
+    until: Annotated[
+        Literal["terminal", "waiting", "event"],
+        Field(description="Answer when the run has ended, or waits for a person, or at the next event."),
+    ] = "terminal"
+    cursor: Annotated[int, Field(ge=0, description="Events from this seq on come with the answer.")] = 0
+
+
+@tool(
+    "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
+    description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event);
+    answers the run and its new events. timed_out true means: call again with next_cursor. A wait never touches the
+    run. Example: {"run_id": "run-...", "until": "waiting"}""",
+)  # fmt: skip
+async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    timeout_ms = min(args.timeout_ms, deps.limits.wait_ms)
+
+    def reached(row: RunRow) -> bool:
+        if row.status in TERMINAL:
+            return True
+        if args.until == "event":
+            return row.seq > args.cursor
+        return args.until == "waiting" and row.status in ("waiting", "interrupted")
+
+    row = await _wait(call, reached, timeout_ms)
+    events, following = await event_page(
+        deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes // 2
+    )
+    timed_out = not reached(row)
+    return {
+        "run_id": row.run_id, "run": views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms()),
+        "terminal": row.status in TERMINAL, "timed_out": timed_out, "status": "timeout" if timed_out else row.status,
+        "events": list(events), "next_cursor": following,
+    }  # fmt: skip
+
+
+async def _wait(call: Call[WaitParams], reached: Any, timeout_ms: int) -> RunRow:
+    """Wait in stretches, telling a client that wants to know how far the run is."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    while True:
+        left = max(0.0, deadline - loop.time())
+        stretch = min(left, PROGRESS_S) if call.caller.progress else left
+        row = await call.deps.supervisor.wait(call.args.run_id, timeout_ms=int(stretch * 1000), until=reached)
+        if reached(row) or loop.time() >= deadline or call.caller.progress is None:
+            return row
+        await call.caller.progress(row.seq, f"run {row.status}: {row.seq} events so far")
+
+
+class GetParams(Params):
+    run_id: RunId
+    include_state: Annotated[bool, Field(description="Also the whole state object.")] = False
+    include_approvals: Annotated[bool, Field(description="Also the approvals that wait for a decision.")] = True
+
+
+@tool(
+    "graph_run_get", GetParams, title="Get a run", read_only=True, idempotent=True,
+    description="""One run: status, times, usage, error, pending approvals, what it waits for, and the result once it
+    has ended. To wait for the end use graph_run_wait. Example: {"run_id": "run-..."}""",
+)  # fmt: skip
+async def graph_run_get(call: Call[GetParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    row = await deps.store.runs.get(args.run_id)
+    body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
+    pending, _ = await deps.store.approvals.list(
+        run_id=args.run_id, statuses=("pending",), now_ms=deps.clock.now_ms(), limit=deps.limits.page
+    )
+    if args.include_approvals:
+        body["pending_approvals"] = [views.approval(gate) for gate in pending]
+    body["waiting_for"] = [
+        {"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending
+    ]
+    if args.include_state or row.status in TERMINAL:
+        graph, run = await deps.supervisor.fold(args.run_id)
+        if row.status in TERMINAL and run.frame is not None:
+            body["skipped"] = [node.id for node in graph.nodes if node.index not in run.frame.nth]
+        if args.include_state:
+            body["state"] = state(run)
+    return body
+
+
+class ListParams(Params):
+    status: Annotated[
+        Literal["", "accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled"],
+        Field(description="Only runs with this status; empty = all."),
+    ] = ""
+    graph_id: Annotated[str, Field(max_length=64, description="Only runs of this graph.")] = ""
+    thread_id: Annotated[str, Field(max_length=200, description="Only runs with this thread_id.")] = ""
+    limit: Limit = 50
+    cursor: Cursor = ""
+
+
+@tool(
+    "graph_run_list", ListParams, title="List runs", read_only=True, idempotent=True,
+    description="""Runs, newest first, filtered by status, graph or thread. Example: {"status": "waiting"}""",
+)  # fmt: skip
+async def graph_run_list(call: Call[ListParams]) -> JsonObject:
+    args = call.args
+    statuses: tuple[RunStatus, ...] = (args.status,) if args.status else ()
+    rows, cursor = await call.deps.store.runs.list(
+        statuses=statuses, graph_id=args.graph_id, thread_id=args.thread_id, limit=args.limit,
+        cursor=args.cursor or None,
+    )  # fmt: skip
+    return {"runs": [views.run_row(row) for row in rows], "next_cursor": cursor, "truncated": cursor is not None}
+
+
+class CancelParams(Params):
+    run_id: RunId
+    reason: Annotated[str, Field(min_length=1, max_length=1000, description="Why; kept in the run's events.")]
+    idempotency_key: Key = ""
+
+
+@tool(
+    "graph_run_cancel", CancelParams, title="Cancel a run", destructive=True, idempotent=True,
+    description="""End a run: calls in flight are closed, pending approvals withdrawn, what was finished stays. A run
+    that has ended is left as it is. Example: {"run_id": "run-...", "reason": "wrong question"}""",
+)  # fmt: skip
+async def graph_run_cancel(call: Call[CancelParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    row = await deps.store.runs.get(args.run_id)
+    if row.status in TERMINAL:
+        return _cancelled(args, str(row.status), terminal=True)
+    answer = _cancelled(args, "cancellation_requested", terminal=False)
+
+    def answered(run: Run) -> Answered:
+        return Answered(call.key, call.request_digest, answer, run.run_id)
+
+    await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None))
+    return answer
+
+
+def _cancelled(args: CancelParams, status: str, *, terminal: bool) -> JsonObject:
+    return {
+        "run_id": args.run_id, "status": status, "reason": args.reason, "effective_at_boundary": False,
+        "terminal": terminal,
+    }  # fmt: skip
+
+
+async def resume(call: Call[Any], run_id: str) -> JsonObject:
+    """Drive an interrupted run on; the command line's `resume` (the tool comes with the whole contract)."""
+    row = await call.deps.store.runs.get(run_id)
+    if row.status in TERMINAL:
+        raise RunTerminal(f"run {run_id} has {row.status}; what is consumed is consumed", run_id=run_id)
+    await call.deps.supervisor.ask(run_id, Resume())
+    return {"run_id": run_id, "resumed": row.status == "interrupted"}

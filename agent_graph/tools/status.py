@@ -1,0 +1,87 @@
+"""The status tool: the server, or one thing in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from agent_graph import __version__
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine import templates
+from agent_graph.errors import AgentGraphError, InvalidArgument, InvalidResource
+from agent_graph.tools import views
+from agent_graph.tools.deps import Deps
+from agent_graph.tools.params import Params
+from agent_graph.tools.registry import Call, tool
+
+RESOURCES = ("server", "graph", "run", "events", "templates")
+HEALTH_S = 3.0
+"""Seconds the model host has to say that it is there."""
+
+
+class StatusParams(Params):
+    resource: Annotated[str, Field(max_length=20, description="server, graph, run, events or templates.")] = "server"
+    graph_id: Annotated[str, Field(max_length=64, description="For resource graph.")] = ""
+    run_id: Annotated[str, Field(max_length=100, description="For resources run and events.")] = ""
+
+
+@tool(
+    "graph_status", StatusParams, title="Status", read_only=True, idempotent=True,
+    description="""Is everything there: the server, its model host and models, limits, counts of runs; or a short word
+    on one graph or run. Call it when a model cannot be reached. Example: {}""",
+)  # fmt: skip
+async def graph_status(call: Call[StatusParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    match args.resource:
+        case "server":
+            return await _server(deps)
+        case "graph":
+            row = await deps.store.graphs.get(_needed(args.graph_id, "graph_id"))
+            return {"resource": "graph", **views.graph_row(row)}
+        case "run":
+            found = await deps.store.runs.get(_needed(args.run_id, "run_id"))
+            return {"resource": "run", **views.run_row(found)}
+        case "events":
+            found = await deps.store.runs.get(_needed(args.run_id, "run_id"))
+            return {"resource": "events", "run_id": found.run_id, "events": found.seq, "status": found.status}
+        case "templates":
+            return {"resource": "templates", "templates": list(templates.templates())}
+        case _:
+            known = ", ".join(RESOURCES)
+            raise InvalidResource(f"there is no resource {args.resource!r}; there are {known}", known=list(RESOURCES))
+
+
+def _needed(value: str, name: str) -> str:
+    if not value:
+        raise InvalidArgument(f"this resource needs {name}", argument=name)
+    return value
+
+
+async def _server(deps: Deps) -> JsonObject:
+    limits = deps.limits
+    return {
+        "resource": "server", "version": __version__, "storage": deps.store.storage,
+        "data_dir": ":memory:" if deps.settings.data_dir is None else str(deps.settings.data_dir),
+        "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await _provider(deps),
+        "runs": dict(await deps.store.runs.counts()),
+        "capacity": {"active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load()},
+        "settings": deps.settings.describe(),
+    }  # fmt: skip
+
+
+async def _provider(deps: Deps) -> JsonObject:
+    """The model host's health, asked now; a host that is away is an answer, not an error."""
+    try:
+        async with asyncio.timeout(HEALTH_S):
+            chosen = await deps.models.get()
+            models = await chosen.client.models()
+    except AgentGraphError as error:
+        return {"ok": False, "error_code": error.code, "error": error.message}
+    except TimeoutError:
+        return {"ok": False, "error_code": "MODEL_UNREACHABLE", "error": f"no answer within {HEALTH_S:.0f} s"}
+    return {
+        "ok": True, "provider": chosen.client.provider, "host": chosen.client.host, "default_model": chosen.model,
+        "models": [model.name for model in models],
+    }  # fmt: skip

@@ -1,0 +1,124 @@
+"""What is stored, as the contract shows it: one function per shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
+
+KEPT_CHARACTERS: Final = 400
+"""What is left of a text that is cut, at least."""
+
+
+def rfc3339(at_ms: int | None) -> str | None:
+    """``2026-01-31T12:00:00.000Z``."""
+    if at_ms is None:
+        return None
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def graph_row(row: GraphRow) -> JsonObject:
+    return {
+        "graph_id": row.graph_id, "graph_version": row.graph_version, "description": row.description,
+        "node_count": row.node_count, "edge_count": row.edge_count, "updated_at_ms": row.updated_at_ms,
+    }  # fmt: skip
+
+
+def run_row(row: RunRow) -> JsonObject:
+    """A run in a list."""
+    body: JsonObject = {
+        "run_id": row.run_id, "status": row.status, "graph_id": row.graph_id, "graph_version": row.graph_version,
+        "thread_id": row.thread_id, "created_at": rfc3339(row.created_at_ms), "created_at_ms": row.created_at_ms,
+        "finished_at": rfc3339(row.finished_at_ms), "finished_at_ms": row.finished_at_ms,
+    }  # fmt: skip
+    if row.error is not None:
+        body["error"] = row.error
+    return body
+
+
+def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
+    """A run by itself, without approvals and state."""
+    started, finished = row.started_at_ms, row.finished_at_ms
+    wall = (finished if finished is not None else now_ms) - started if started is not None else 0
+    body: JsonObject = {
+        "run_id": row.run_id, "status": row.status, "success": row.status == "completed", "graph_id": row.graph_id,
+        "graph_version": row.graph_version, "thread_id": row.thread_id, "storage": storage,
+        "started_at": rfc3339(started), "finished_at": rfc3339(finished), "started_at_ms": started,
+        "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall}, "budget": {},
+    }  # fmt: skip
+    if row.error is not None:
+        body["error"] = row.error
+    if row.status in TERMINAL and row.final_state:
+        body["final_state"] = row.final_state[0]
+    return body
+
+
+def approval(row: ApprovalRow) -> JsonObject:
+    """An approval, and no other run state."""
+    body: JsonObject = {
+        "approval_id": row.approval_id, "run_id": row.run_id, "graph_id": row.graph_id,
+        "graph_version": row.graph_version, "node_id": row.node_id, "node_path": row.node_path,
+        "audience": list(row.audience), "prompt": row.prompt, "subject": row.subject,
+        "subject_digest": row.subject_digest, "allowed_decisions": list(row.allowed_decisions), "quorum": row.quorum,
+        "channels": list(row.channels), "status": row.status, "created_at_ms": row.created_at_ms,
+        "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
+    }  # fmt: skip
+    if row.decision is not None:
+        body["decision"] = row.decision
+    if row.status == "pending":
+        body["how_to_decide"] = (
+            f"ask your human, then call graph_approval_decide with approval_id {row.approval_id}; "
+            f"or on a terminal: agent-graph approvals decide {row.approval_id} {row.allowed_decisions[0]}"
+        )
+    return body
+
+
+def event(stored: StoredEvent) -> JsonObject:
+    """An event as it is stored, with the node it is about named twice: by path and by id."""
+    firing = stored.body.get("firing")
+    if not isinstance(firing, str):
+        return dict(stored.body)
+    return {**stored.body, "node_path": firing, "node_id": firing.rpartition("#")[0] or firing}
+
+
+def fitted(data: JsonObject, *, max_bytes: int) -> JsonObject:
+    """`data` cut to `max_bytes` of JSON: its longest texts lose their ends, and ``truncated`` says so."""
+    total = size(data)
+    if total <= max_bytes:
+        return data
+    texts = sorted(_texts(data), reverse=True)
+    bound, excess = KEPT_CHARACTERS, total - max_bytes + 2048
+    for rank, length in enumerate(texts):  # the bound at which the texts longer than it give enough
+        shorter = texts[rank + 1] if rank + 1 < len(texts) else 0
+        gained = sum(texts[: rank + 1]) - (rank + 1) * shorter
+        if gained >= excess or length <= KEPT_CHARACTERS:
+            bound = max(KEPT_CHARACTERS, shorter + (gained - excess) // (rank + 1))
+            break
+    cut = _cut(data, bound)
+    if not isinstance(cut, dict):
+        return data
+    cut["truncated"] = True
+    cut["whole_bytes"] = total
+    return cut
+
+
+def _texts(value: JsonValue) -> list[int]:
+    if isinstance(value, str):
+        return [size(value)]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [length for item in items for length in _texts(item)]
+
+
+def _cut(value: JsonValue, bound: int) -> JsonValue:
+    if isinstance(value, str) and size(value) > bound:
+        kept = value.encode()[: max(KEPT_CHARACTERS, bound - 64)].decode(errors="ignore")
+        while size(kept) > bound and len(kept) > KEPT_CHARACTERS // 4:
+            kept = kept[: len(kept) * 3 // 4]
+        return f"{kept}… [cut: {len(value)} characters in all]"
+    if isinstance(value, dict):
+        return {key: _cut(item, bound) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item, bound) for item in value]
+    return value
