@@ -16,7 +16,7 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.runner import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
-from agent_graph.settings import Settings
+from agent_graph.settings import MEMORY, Settings
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
 
@@ -49,7 +49,10 @@ async def open_app(
         supervisor.watch_gates()
         if recover:
             await supervisor.recover()
-        yield Deps(settings, store, clock, catalog, supervisor, models, clock.now_ms())
+        yield Deps(
+            settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
+            settings.describe(), clock.now_ms(),
+        )  # fmt: skip
 
 
 async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, reach: str) -> Store:

@@ -1,4 +1,4 @@
-"""A snapshot: a run's fold as bytes, so that resuming need not read the whole log; it holds nothing the log does not."""
+"""A snapshot: a run's fold as bytes, so that resuming need not read the whole log; holds nothing the log does not."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _frame_in(graph: Graph, body: Any) -> Frame:
         frame.place(edge, (_token_in(token) for token in tokens))
     for item in body["running"]:
         frame.run_on(_firing_in(item))
-    frame.nth = {node: count for node, count in body["nth"]}
+    frame.nth = dict(body["nth"])
     frame.last = {node: _token_in(token) for node, token in body["last"]}
-    frame.join_seen = {node: seen for node, seen in body["join_seen"]}
+    frame.join_seen = dict(body["join_seen"])
     frame.ended = [_token_in(token) for token in body["ended"]]
     frame.look_again()
     return frame

@@ -146,8 +146,7 @@ class Frame:
         topology = self.graph.topology
         dirty: list[int] = []
         if targets is None:
-            for edge in topology.out_declared[node]:
-                dirty.append(self._put(edge, token))
+            dirty += [self._put(edge, token) for edge in topology.out_declared[node]]
             if topology.ends[node]:
                 self._end(token)
             return dirty

@@ -117,8 +117,11 @@ def compact(value: JsonValue) -> str:
 
 
 def text_of(value: JsonValue) -> str:
-    """How a value reads inside a text: a string as it is, anything else as compact JSON."""
-    return value if isinstance(value, str) else compact(value)
+    """How a value reads inside a text: a string as it is, anything else as canonical JSON.
+
+    Canonical, so that a prompt is the same whether its values came just now or were read back from the log.
+    """
+    return value if isinstance(value, str) else canonical(value).decode()
 
 
 def size(value: JsonValue) -> int:

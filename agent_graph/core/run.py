@@ -86,9 +86,9 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        if self.lifecycle == "running" and self.cancel_reason is None and self.failure is None:
-            if not self.open and not self.out and not self.queue and self.frame and self.frame.running:
-                return "waiting"
+        moving = self.open or self.out or self.queue or self.cancel_reason is not None or self.failure is not None
+        if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
+            return "waiting"
         return self.lifecycle
 
     @property

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import Limits
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.models import Models
 from agent_graph.engine.supervisor import Supervisor
-from agent_graph.settings import Settings
 from agent_graph.store.base import Store
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
@@ -23,17 +23,17 @@ Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 class Deps:
     """One open data folder and everything over it."""
 
-    settings: Settings
+    limits: Limits
     store: Store
     clock: Clock
     catalog: Catalog
     supervisor: Supervisor
     models: Models
+    data_dir: str
+    """The data folder, or ``:memory:``."""
+    settings: JsonObject
+    """The settings in force with their sources, secrets masked."""
     started_at_ms: int = 0
-
-    @property
-    def limits(self) -> Limits:
-        return self.settings.limits
 
 
 @dataclass(frozen=True, slots=True)

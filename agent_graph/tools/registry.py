@@ -132,7 +132,7 @@ async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
 
 def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
     """The arguments as the tool's model. Raises `UnknownArgument` or `InvalidArgument` with every fault."""
-    known = list(found.params.model_fields)
+    known = [field.alias or name for name, field in found.params.model_fields.items()]
     for name in arguments:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)

@@ -63,11 +63,11 @@ async def _server(deps: Deps) -> JsonObject:
     limits = deps.limits
     return {
         "resource": "server", "version": __version__, "storage": deps.store.storage,
-        "data_dir": ":memory:" if deps.settings.data_dir is None else str(deps.settings.data_dir),
+        "data_dir": deps.data_dir,
         "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await _provider(deps),
         "runs": dict(await deps.store.runs.counts()),
         "capacity": {"active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load()},
-        "settings": deps.settings.describe(),
+        "settings": deps.settings,
     }  # fmt: skip
 
 

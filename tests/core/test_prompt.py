@@ -66,9 +66,9 @@ def test_three_braces_are_a_brace_and_an_escape() -> None:
     assert render("{{{a}}}", a=1) == "{{a}}"
 
 
-def test_text_goes_in_raw_and_other_values_as_compact_json() -> None:
+def test_text_goes_in_raw_and_other_values_as_canonical_json() -> None:
     assert render("{s}|{n}|{f}|{t}|{o}|{z}", s='say "hi"', n=10**30, f=3.0, t=True, o={"k": ["ü", 1]}, z=None) == (
-        'say "hi"|1000000000000000000000000000000|3.0|true|{"k":["ü",1]}|null'
+        'say "hi"|1000000000000000000000000000000|3|true|{"k":["ü",1]}|null'
     )
     assert render("{s|json} {n|json}", s='say "hi"', n=1) == '"say \\"hi\\"" 1'
 

@@ -200,7 +200,7 @@ def test_the_council_starts_all_analysts_before_the_first_answers() -> None:
 
 def test_the_council_takes_an_object_and_an_input_full_of_braces() -> None:
     played = play(graph_of("council_deliberation"), {"question": "{plan} {run_input}", "n": 1}, council)
-    assert '{"question":"{plan} {run_input}","n":1}' in played.prompt("analyst_0")
+    assert '{"n":1,"question":"{plan} {run_input}"}' in played.prompt("analyst_0")
     assert played.result == "<synthesize says>"
 
 

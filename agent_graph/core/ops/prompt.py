@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_graph.core.effects import MaybeJson, Missing
-from agent_graph.core.jsonvalue import compact, text_of
+from agent_graph.core.jsonvalue import canonical, text_of
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.errors import NodeFailure
 
@@ -99,4 +99,4 @@ def _check_present(found: dict[Placeholder, MaybeJson]) -> None:
 def _text(place: Placeholder, value: MaybeJson) -> str:
     if isinstance(value, Missing):
         return ""
-    return compact(value) if place.as_json else text_of(value)
+    return canonical(value).decode() if place.as_json else text_of(value)

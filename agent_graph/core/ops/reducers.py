@@ -14,7 +14,8 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue, fits, is_number
 from agent_graph.errors import NodeFailure
 
 Number: TypeAlias = "int | float"
-_EXACT: Final = 2.0**53
+_PLAIN: Final = 1e21
+"""Below this canonical JSON writes a whole number without an exponent (ECMAScript)."""
 
 
 def last_write_wins(_current: MaybeJson, operand: JsonValue, *, own: bool) -> JsonValue:
@@ -118,9 +119,12 @@ def contribution(reducer: str, place: Path, value: JsonValue) -> Write:
 
 
 def plus(left: Number, right: Number) -> Number:
-    """The sum: exact when both are whole numbers and one is an integer; `NodeFailure` TRANSFORM_INVALID on overflow."""
-    if isinstance(left, int) or isinstance(right, int):
-        left, right = _whole(left), _whole(right)
+    """The sum, exact when both are whole numbers; `NodeFailure` TRANSFORM_INVALID on overflow.
+
+    Whole means whole as JSON writes it: the log turns 1e16 into 10000000000000000, and a sum must not differ by
+    whether its terms came just now or were read back.
+    """
+    left, right = _whole(left), _whole(right)
     try:
         total = left + right
     except OverflowError:  # an integer beyond every float, and a fraction
@@ -140,7 +144,7 @@ def kind(value: MaybeJson) -> str:
 
 def _whole(number: Number) -> Number:
     """A float that stands for one integer, as that integer."""
-    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) <= _EXACT else number
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _PLAIN else number
 
 
 def _own_objects(value: JsonObject) -> JsonObject:
