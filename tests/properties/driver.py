@@ -54,6 +54,8 @@ class Drive:
     """Each event as it was when it was written."""
     calls: dict[str, Perform] = field(default_factory=dict)
     gates: dict[str, events.ApprovalOpened] = field(default_factory=dict)
+    performed: list[Perform] = field(default_factory=list)
+    """Every effect that was asked for, in order."""
     one_by_one: bool = False
     """Ask `decide` again after every single action instead of taking all it offers."""
 
@@ -96,6 +98,7 @@ class Drive:
                         assert isinstance(action.effect, CallModel)
                         assert action.firing not in self.calls, f"{action.firing} is offered twice"
                         self.calls[action.firing] = action
+                        self.performed.append(action)
                         self.run.hand_over(action.firing)
 
     def questions(self) -> Iterator[str]:

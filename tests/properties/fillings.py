@@ -58,7 +58,7 @@ class Filling:
 
     def fill_llm(self, name: str, config: dict[str, Any]) -> None:
         places = [f"{{outputs.{self.node_name()}?}}" for _ in range(self.rng.randint(0, 2))]
-        places += [f"{{{self.read_key()}?|json}}" for _ in range(self.rng.randint(0, 3))]
+        places += [f"{{{self.read_key()}?}}" for _ in range(self.rng.randint(0, 3))]
         config["prompt"] = f"{name} {{input|json}} " + " ".join(places)
         if self.rng.random() < 0.1:
             config["input_key"] = "topic"
@@ -102,14 +102,15 @@ class Filling:
                     "value": {rng.choice("uv"): 1},
                 }
             case "copy":
-                return {"op": "copy", "path": self.own_key(name), "from": rng.choice(("topic", "topic", "topic", "doc.z", "a.b", self.read_key()))}
+                source = rng.choice(("topic", "topic", "topic", "doc.z", "a.b", self.read_key()))
+                return {"op": "copy", "path": self.own_key(name), "from": source}
             case "select":
                 keys = [self.read_key() for _ in range(2)]
                 return {"op": "select", "path": f"s_{name}", "values": keys}
             case "compare":
                 return {"op": "compare", "path": self.read_key(), "value": 1, "into": f"e_{name}"}
             case "format":
-                return {"op": "format", "path": f"f_{name}", "template": f"{name}:{{{self.read_key()}?|json}}"}
+                return {"op": "format", "path": f"f_{name}", "template": f"{name}:{{{self.read_key()}?}}"}
         key = self.written_key() or self.own_key(name)
         return {"op": "set", "path": key, "value": rng.choice((0, 1, "yes", None, {"n": name}, [name]))}
 

@@ -38,7 +38,7 @@ def case(seed: int) -> Case:
         spec = candidate(rng)
         graph, codes = accepted(spec)
         if graph is not None:
-            return Case(seed, spec, graph, run_input(rng), tuple(refusals))
+            return Case(seed, spec, graph, run_input(rng, spec), tuple(refusals))
         refusals += codes
         assert len(refusals) < 5000, Counter(refusals)
 
@@ -57,16 +57,19 @@ def cases(draw: st.DrawFn) -> Case:
         spec = candidate(rng)
         graph, _ = accepted(spec)
         if graph is not None:
-            return Case(-1, spec, graph, run_input(rng))
+            return Case(-1, spec, graph, run_input(rng, spec))
     spec = {"name": "refused-too-often", "entry": "n0", "nodes": [{"id": "n0", "type": "passthrough"}]}
     graph, codes = accepted(spec)
     assert graph is not None, codes
-    return Case(-1, spec, graph, run_input(rng))
+    return Case(-1, spec, graph, INPUT)
 
 
-def run_input(rng: Random) -> Any:
-    """Mostly an object with everything that is read; now and then less, so that steps fail too."""
-    return INPUT if rng.random() < 0.88 else rng.choice(({"topic": "moss"}, "plain text", [1, "two"], None))
+def run_input(rng: Random, spec: dict[str, Any]) -> Any:
+    """Mostly an object with everything that is read; now and then less, so that steps fail too, or a node's own key."""
+    if rng.random() < 0.1:
+        return rng.choice(({"topic": "moss"}, "plain text", [1, "two"], None))
+    keys = [node["config"].get("output_key", node["id"]) for node in spec["nodes"] if node["type"] != "router"]
+    return {**INPUT, rng.choice(keys): "not to be trusted"} if rng.random() < 0.2 else INPUT
 
 
 def candidate(rng: Random) -> dict[str, Any]:
@@ -99,7 +102,8 @@ def _output_key(shape: Shape, filling: Filling, rng: Random) -> str:
     """A key that the run writes or the input has, so that most runs complete; or none, to have it inferred."""
     if not shape.wild and rng.random() < 0.3:
         return ""
-    return rng.choice([filling.own.get(shape.entry, "topic"), *(key for key in filling.reducers if key in INPUT), "doc"])
+    present = [key for key in filling.reducers if key in INPUT]
+    return rng.choice([filling.own.get(shape.entry, "topic"), *present, "doc"])
 
 
 @dataclass(slots=True)

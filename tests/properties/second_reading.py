@@ -98,7 +98,8 @@ class Reading:
 
     def __init__(self, graph: Graph, run_input: Any, world: World, pick: Callable[[Sequence[Firing]], Firing]) -> None:
         self.graph, self.run_input, self.world, self.pick = graph, run_input, world, pick
-        self.spec: dict[str, Any] = graph.spec
+        spec: Any = graph.spec
+        self.spec: dict[str, Any] = spec
         self.ways, self.declared, self.forward = ways_of(self.spec), declared_of(self.spec), forward_order(self.spec)
         self.declared_at = {node["id"]: index for index, node in enumerate(self.spec["nodes"])}
         self.edges: dict[tuple[str, str], list[Token]] = {
@@ -181,13 +182,15 @@ class Reading:
         """The nodes a loop node dominates on a path from its `entry` back to it."""
         if self.graph.node(node).type != "loop":
             return set()
-        without, todo = set(), [self.spec["entry"]]
+        without: set[str] = set()
+        todo = [self.spec["entry"]]
         while todo:  # what the entry reaches without the loop node, the loop does not dominate
             name = todo.pop()
             if name != node and name not in without:
                 without.add(name)
                 todo += self.ways[name]
-        inside, todo = set(), [self.config(node).entry]
+        inside: set[str] = set()
+        todo = [self.config(node).entry]
         while todo:
             name = todo.pop()
             if name not in inside | {node, "END"}:
@@ -245,7 +248,8 @@ class Reading:
         return sorted(found, key=lambda firing: (firing.depth, self.declared_at[firing.node], firing.nth))
 
     def state(self, past: Past) -> Any:
-        state: Any = dict(self.run_input) if isinstance(self.run_input, dict) else {}
+        given = self.run_input if isinstance(self.run_input, dict) else {}
+        state: Any = {key: value for key, value in given.items() if key not in self.gate_keys()}
         for firing in self.order(past):
             assert firing.done is not None
             for write in firing.done.writes:
@@ -258,6 +262,11 @@ class Reading:
                     assert len(write.path) == 1, write
                     state = {**state, key: reducers.fold(reducer, state.get(key, MISSING), write.value)}
         return state
+
+    def gate_keys(self) -> set[str]:
+        """What only a gate may write: in the input it is not trusted."""
+        gates = [node for node in self.graph.nodes if node.type == "human_approval"]
+        return {gate.config.output_key or gate.id for gate in gates}
 
     def outputs(self, past: Past) -> dict[str, Any]:
         """Every node's latest output: a node's firings follow one another, so the last in order is the latest."""

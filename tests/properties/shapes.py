@@ -95,7 +95,7 @@ def _fork(shape: Shape, budget: int) -> Block:
 
 def _branches(shape: Shape, budget: int) -> Block:
     first, last = shape.node("parallel"), shape.node("join")
-    branches = []
+    branches: list[dict[str, Any]] = []
     for part in _parts(shape, budget - 2):
         start, stop = block(shape, part)
         branches.append({"id": f"b{len(branches)}", "entry": start})
@@ -206,11 +206,11 @@ def unstructured(rng: Random, size: int) -> Shape:
         _lead(shape, names[source], names[target])
     routers = [place for place in range(1, count) if shape.kinds[names[place]] == "router"]
     for place in rng.sample(routers, rng.randint(0, min(len(routers), 3))):
-        target = names[rng.randint(max(0, place - 8), place)]
+        back = names[rng.randint(max(0, place - 8), place)]
         if rng.random() < 0.75:
-            shape.counted_way_back(names[place], target)
+            shape.counted_way_back(names[place], back)
         else:
-            shape.choice(names[place], [target])
+            shape.choice(names[place], [back])
     for name in names:
         _give_way_out(shape, name)
     return shape
