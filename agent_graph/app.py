@@ -13,7 +13,7 @@ from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
-from agent_graph.engine.runner import Shell
+from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
 from agent_graph.settings import MEMORY, Settings
@@ -46,9 +46,7 @@ async def open_app(
         shell = Shell(store, clock, Notify(), models, Limiter())
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
-        supervisor.watch_gates()
-        if recover:
-            await supervisor.recover()
+        await supervisor.recover(resume=recover)
         yield Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(),

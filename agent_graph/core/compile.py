@@ -112,7 +112,8 @@ def _content_issues(parsed: ParsedSpec) -> list[Issue]:
     issues: list[Issue] = []
     for node in parsed.nodes:
         kind = NODE_TYPES[node.type]
-        for issue in kind.check(node.id, node.config):
+        found = kind.check(node.id, node.config)
+        for issue in found:
             related = tuple(node.pointer(one) for one in issue.related)
             issues.append(replace(issue, pointer=node.pointer(issue.pointer), node_id=node.id, related=related))
         for path in kind.writes(node.id, node.config):
@@ -120,9 +121,9 @@ def _content_issues(parsed: ParsedSpec) -> list[Issue]:
                 key = statepath.split(path)[0]
             except ValueError:
                 continue  # the type's own check says so
-            if is_reserved(key):
+            if is_reserved(key) and not any(issue.code == "RESERVED_KEY" for issue in found):
                 message = f"`{key}` belongs to the engine; write to another key"
-                issues.append(Issue("RESERVED_KEY", message, pointer=node.pointer(), node_id=node.id))
+                issues.append(Issue("RESERVED_KEY", message, pointer=_where_written(node, path), node_id=node.id))
     top: Any = parsed.top
     for key in top.get("reducers", {}):
         if is_reserved(key):
@@ -131,6 +132,11 @@ def _content_issues(parsed: ParsedSpec) -> list[Issue]:
     if "input_schema" in top:
         issues += schema.check(top["input_schema"], "/input_schema")
     return issues
+
+
+def _where_written(node: ParsedNode, path: str) -> str:
+    names = ("output_key", "output", "counter_key")
+    return next((node.pointer("/" + name) for name in names if getattr(node.config, name, "") == path), node.pointer())
 
 
 def _shape_issues(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> tuple[JsonObject, list[Issue]]:

@@ -13,6 +13,7 @@ from agent_graph.core import fields as reading
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject, compact, json_equal
 from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.ops.predicates import ALIASES
 from agent_graph.core.spec_fields import ON_NODE, NodeFields
 
 CURRENT: Final = "__input__"
@@ -97,9 +98,41 @@ def config_defaults(kind: str) -> dict[str, Any]:
 
 
 def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
-    """What of a config says something: a default written out is not kept. A map whose order counts becomes a list."""
+    """What of a config says something: a default written out is not kept, an alias is resolved.
+
+    A map whose order counts becomes a list of pairs.
+    """
     defaults = config_defaults(kind)
     kept = {k: v for k, v in given.items() if k not in defaults or not json_equal(v, defaults[k])}
-    if isinstance(routes := kept.get("routes"), dict):
-        kept["routes"] = [[text, targets] for text, targets in routes.items()]
+    match kind:
+        case "router":
+            if "rules" in kept:
+                kept["rules"] = [_plain_rule(rule) for rule in kept["rules"]]
+            if isinstance(kept.get("routes"), dict):
+                kept["routes"] = [[text, targets] for text, targets in kept["routes"].items()]
+        case "state_transform":
+            kept["operations"] = [_plain_operation(operation) for operation in kept["operations"]]
+        case _:
+            kept |= {name: _plain_rule(kept[name]) for name in ("until", "of") if name in kept}
     return kept
+
+
+def _plain_rule(rule: Any) -> Any:
+    if isinstance(rule, list):
+        return [_plain_rule(member) for member in rule]
+    if not isinstance(rule, dict):
+        return rule
+    plain = {k: v for k, v in rule.items() if (k, v) not in (("ignore_case", False), ("label", ""))}
+    plain |= {name: _plain_rule(plain[name]) for name in ("all", "any", "not") if name in plain}
+    if isinstance(op := plain.get("op"), str):
+        plain["op"] = ALIASES.get(op, op)
+    return plain
+
+
+def _plain_operation(operation: Mapping[str, Any]) -> JsonObject:
+    plain = {k: v for k, v in operation.items() if k not in ("replace", "extend") or v is not False}
+    if plain.get("op") == "merge_object":
+        plain["op"] = "merge"
+    if plain.get("op") == "increment" and json_equal(plain.get("value"), 1):
+        del plain["value"]
+    return plain

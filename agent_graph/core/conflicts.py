@@ -19,8 +19,8 @@ from agent_graph.core.wiring import Wiring
 
 SIZE: Final = 4_000_000_000
 """Nodes times contended writers beyond which nothing is searched: the sets would not fit into memory."""
-STEPS: Final = 500_000
-"""Writers looked at, at most, in search of candidates."""
+STEPS: Final = 200_000
+"""Writers and pairs looked at, at most, in search of candidates."""
 PROOFS: Final = 200
 """Candidates that are proved or dropped, at most, in one graph."""
 SHOWN: Final = 12
@@ -74,6 +74,7 @@ def write_conflicts(
     for fork in _candidates(search):
         if search.spent():
             break
+        search.steps += 1
         path = _shared(writes[fork.first], writes[fork.second])
         known = found.get(path, [])
         if (fork.first in known and fork.second in known) or len(known) >= SHOWN:
@@ -91,10 +92,7 @@ def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dic
         if not built.reachable >> place & 1:
             continue
         for text in NODE_TYPES[node.type].writes(node.id, node.config):
-            try:
-                path = statepath.split(text)
-            except ValueError:
-                continue  # said elsewhere
+            path = statepath.split(text)
             if not any(".".join(path[:length]) in reducers for length in range(1, len(path) + 1)):
                 found.setdefault(place, []).append(path)
     return found

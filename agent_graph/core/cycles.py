@@ -46,17 +46,17 @@ def _innermost(traps: Sequence[int], ways: Sequence[Selections]) -> list[list[in
 def _way_round(start: int, out: Sequence[Sequence[int]]) -> list[int]:
     came_from: dict[int, int] = {}
     open_ = [start]
-    for node in open_:
+    ahead = iter(open_)
+    while start not in came_from:
+        node = next(ahead)
         for target in out[node]:
-            if target == start:
-                way = [node]
-                while way[-1] != start:
-                    way.append(came_from[way[-1]])
-                return way[::-1]
             if target not in came_from:
                 came_from[target] = node
                 open_.append(target)
-    return [start]
+    way = [came_from[start]]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return way[::-1]
 
 
 def _issue(wiring: Wiring, cycle: Sequence[int]) -> Issue:

@@ -11,7 +11,6 @@ from agent_graph.core.issues import Issue, pointer
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 _UNKNOWN: Final = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _MISSING: Final = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
@@ -50,7 +49,7 @@ def faults(error: ValidationError, value: Any) -> list[Field]:
     found: dict[tuple[str, tuple[str | int, ...]], list[str]] = {}
     for one in error.errors(include_url=False, include_input=False):
         kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
-        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence(one))
+        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence({**one}))
     paths = [path for _, path in found]
     return [
         Field(kind, path, " or ".join(dict.fromkeys(sentences)))
@@ -71,7 +70,7 @@ def _path(loc: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
     return tuple(path)
 
 
-def _sentence(one: ErrorDetails) -> str:
+def _sentence(one: Mapping[str, Any]) -> str:
     template = _SENTENCES.get(one["type"])
     if template is None:
         return str(one["msg"])
@@ -85,7 +84,7 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
     if fault.kind == "required":
         return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
     if fault.kind == "unknown":
-        message = f"there is no field `{name}` here{did_you_mean(str(name), known)}"
+        message = f'there is no field "{name}" here{did_you_mean(str(name), known)}'
         return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge)
     subject = f"`{name}`" if isinstance(name, str) and name else "this"
     return Issue("FIELD_INVALID", f"{subject} {fault.sentence}", pointer=where, node_id=node_id, edge=edge)
@@ -99,9 +98,9 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence: ``; did you mean `x`?``, or nothing."""
+    """The end of a sentence: ``; did you mean "x"?``, or nothing."""
     found = closest(name, known)
-    return f"; did you mean `{found}`?" if found else ""
+    return f'; did you mean "{found}"?' if found else ""
 
 
 def _key(name: str) -> str:

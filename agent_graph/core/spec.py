@@ -121,29 +121,44 @@ def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
             message = "`recursion_limit` is the older name of `max_iterations`; they differ"
             issues.append(Issue("FIELD_CONFLICT", message, pointer="/recursion_limit", related=("/max_iterations",)))
     renamed = {"max_iterations": "recursion_limit"} if "max_iterations" not in raw else {}
-    try:
-        GraphFields.model_validate(given)
-    except ValidationError as error:
-        for fault in reading.faults(error, given):
-            fault_as_sent = reading.Field(
-                fault.kind, tuple(renamed.get(str(step), step) for step in fault.path), fault.sentence
-            )
-            issues.append(reading.issue(fault_as_sent, "", known=field_names(GraphFields)))
+    known = field_names(GraphFields)
+    faults = _top_faults(given)
+    for fault in faults:
+        sent = tuple(renamed.get(str(step), step) for step in fault.path)
+        issues.append(reading.issue(reading.Field(fault.kind, sent, fault.sentence), "", known=known))
     if given.get("budgets"):
         message = "nothing counts budgets in a spec yet; leave `budgets` out"
         issues.append(Issue("NODE_TYPE_UNAVAILABLE", message, pointer="/budgets"))
     issues += _label_issues(given.get("metadata"))
-    elsewhere = ("spec_version", "entry", "nodes", "edges", "budgets")
+    unknown = [str(fault.path[0]) for fault in faults if fault.kind == "unknown"]
+    return _kept(reading.repaired(given, unknown, known) if unknown else given), issues
+
+
+def _top_faults(given: JsonObject) -> list[reading.Field]:
+    try:
+        GraphFields.model_validate(given)
+    except ValidationError as error:
+        return reading.faults(error, given)
+    return []
+
+
+def _kept(given: JsonObject) -> JsonObject:
+    """What of the top level says something and is right; reducers also where a name is wrong, so that their keys are
+    known."""
+    elsewhere = {"spec_version", "entry", "nodes", "edges", "budgets"}
+    wrong = {str(fault.path[0]) for fault in _top_faults(given)}
+    if isinstance(given.get("reducers"), dict):
+        wrong.discard("reducers")
     kept: JsonObject = {}
     for name, field in GraphFields.model_fields.items():
         value = given.get(name)
-        if name not in elsewhere and value is not None and not json_equal(value, field.default):
+        if name not in elsewhere | wrong and value is not None and not json_equal(value, field.default):
             kept[name] = value
-    return kept, issues
+    return kept
 
 
 def _label_issues(metadata: JsonValue) -> list[Issue]:
-    message = "metadata is flat: texts, numbers, true, false or null"
+    message = "metadata is flat: strings, numbers, true, false or null"
     return [
         Issue("FIELD_INVALID", message, pointer=pointer("metadata", name))
         for name, value in (metadata if isinstance(metadata, dict) else {}).items()

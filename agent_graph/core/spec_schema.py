@@ -32,7 +32,7 @@ def _built() -> dict[str, Any]:
 
 
 def json_schema() -> JsonObject:
-    """A new copy of the schema (2020-12). It says what a spec looks like; `compile_graph` says whether it makes sense."""
+    """A new copy of the schema (2020-12): how a spec looks; `compile_graph` says whether it makes sense."""
     from copy import deepcopy
 
     return deepcopy(_built())
@@ -47,8 +47,7 @@ def _node(kind: str) -> dict[str, Any]:
     for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
         notes[name] = f"Only the default is taken: {reason}."
     for name, note in notes.items():
-        if name in config["properties"]:
-            config["properties"][name]["description"] = note
+        config["properties"][name]["description"] = note
     properties = {k: v for k, v in shell["properties"].items() if k not in ON_NODE}
     properties["type"] = {"const": kind}
     properties["config"] = config
