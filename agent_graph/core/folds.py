@@ -55,7 +55,8 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     run.out = {}
     for firing in run.open.values():
         # A started call without an answer is made again as a new attempt; an answered one only needs its step.
-        firing.restart = firing.attempt > 0 and not firing.answered
+        called = graph.nodes[firing.node].type in PLACED
+        firing.restart = called and firing.attempt > 0 and not firing.answered
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
