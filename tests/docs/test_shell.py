@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from tests.docs.pages import NAMES, PAGES, Block, blocks
+from agent_graph.cli.main import commands as commands_of
+from tests.docs.pages import NAMES, PAGES, ROOT, Block, blocks
 from tests.docs.shell import FROM, Session, as_shown, commands, left_out, steps
 
 WITH_SHELL = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
@@ -40,10 +44,27 @@ def test_no_shown_output_is_left_unchecked() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_command_a_page_names_is_there(page: Path) -> None:
-    from agent_graph.cli.main import commands as commands_of
-    from typer.main import get_command
+    named = re.findall(r"(?:`|^|/bin/|&& )agent-graph ([a-z]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert not set(named) - set(get_command(commands_of()).commands)  # type: ignore[attr-defined]  # it is a group
 
-    there = set(get_command(commands_of()).commands)  # type: ignore[attr-defined]  # the app is a group
-    text = page.read_text(encoding="utf-8")
-    named = re.findall(r"(?:`|^|/bin/|&& )agent-graph ([a-z]+)", text, flags=re.MULTILINE)
-    assert not set(named) - there
+
+def options(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Every command that does something, and the options it takes."""
+    for called, inner in getattr(command, "commands", {}).items():
+        yield from options(inner, f"{name} {called}".strip())
+    if not hasattr(command, "commands"):
+        yield name, {option for parameter in command.params for option in parameter.opts}
+
+
+def test_every_command_but_mcp_speaks_json_as_the_readme_says() -> None:
+    silent = [name for name, taken in options(get_command(commands_of())) if "--json" not in taken]
+    assert silent == ["mcp"]
+
+
+def test_the_readme_names_the_exit_codes_of_the_help() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"Exit codes: ([^.]*)\.", readme)
+    helped = re.search(r"Exit codes: ([^.]*)\.", str(commands_of().info.epilog))
+    assert said is not None
+    assert helped is not None
+    assert " ".join(said[1].split()) == " ".join(helped[1].split())
