@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.events import from_json, to_json
 from agent_graph.core.frames import Firing, Frame, Token
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -17,7 +18,7 @@ from agent_graph.core.run import Gate, Run, Usage
 FORMAT = 1
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
+    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
 )  # fmt: skip
 
 
@@ -28,6 +29,7 @@ def dump(run: Run) -> bytes:
     body["queue"] = [firing.path for firing in run.queue]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
+    body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
     if run.frame is not None:
         body["frame"] = _frame_out(run.frame)
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
@@ -43,6 +45,7 @@ def load(graph: Graph, data: bytes) -> Run:
     for item in body["gates"]:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
+    run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
     if "frame" in body:
         run.frame = _frame_in(graph, body["frame"])
         by_path = {firing.path: firing for firing in run.frame.running.values()}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core.effects import ApprovalAnswer, answer_from_json
 from agent_graph.core.frames import Firing, Frame
-from agent_graph.core.graph import Graph
+from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.outcome import to_done
 from agent_graph.core.run import PLACED, Gate, Run
 
+Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
 STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
 
 
@@ -55,7 +56,8 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     run.out = {}
     for firing in run.open.values():
         # A started call without an answer is made again as a new attempt; an answered one only needs its step.
-        firing.restart = firing.attempt > 0 and not firing.answered
+        called = graph.nodes[firing.node].type in PLACED
+        firing.restart = called and firing.attempt > 0 and not firing.answered
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -79,6 +81,11 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
     firing = run.firing(fact.firing)
     if firing is not None:
         firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
+
+
+def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
+    if fact.firing == END or run.firing(fact.firing) is not None:
+        run.told.setdefault(fact.firing, []).append(fact)
 
 
 def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswered) -> None:
@@ -115,7 +122,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
-    run.failure = fact.error
+    run.failure, run.frame_failed = fact.error, True
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
@@ -191,6 +198,7 @@ def _reopen(run: Run, firing: Firing) -> None:
 
 def _remove(graph: Graph, run: Run, firing: Firing) -> None:
     path = firing.path
+    run.told.pop(path, None)
     placed = graph.nodes[firing.node].type in PLACED
     if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
         run.places -= placed
@@ -227,6 +235,10 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.FrameFailed: _frame_failed,
+    e.WriteConflict: _told,
+    e.Warned: _told,
+    e.LoopExhausted: _told,
+    e.RouteTaken: _told,
     e.FiringCancelled: _firing_cancelled,
     e.ApprovalOpened: _opened,
     e.ApprovalVoted: _voted,

@@ -125,9 +125,7 @@ class Frame:
         by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
         self._leave(node)
         dirty = self._send(node, done.targets, token, by_target)
-        for branch in by_target.values():
-            token = Token(token.past | branch.past, state.merge_tips((*token.tips, *branch.tips)), token.depth)
-        self.last[node] = token
+        self.last[node] = token  # without what branches start with: that is each branch's own until they meet
         self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def drop(self, firing: Firing) -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from agent_graph.core.events import Fact
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
@@ -66,6 +67,8 @@ class Run:
     failure: JsonObject | None = None
     """The first failure that reached the root frame; the run is about to fail."""
     frame_failed: bool = False
+    told: dict[str, list[Fact]] = field(default_factory=dict)
+    """By firing (or ``END``): facts about the step it is at that are in the log already, should the log end there."""
     cancel_reason: str | None = None
     accepted_at_ms: int = 0
     started_at_ms: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,7 +44,8 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
     attempt = firing.attempt
     if attempt == 0 or firing.restart:
         attempt += 1
-        actions += [Record(e.WriteConflict(firing.path, c.key, c.winner, c.losers)) for c in firing.conflicts]
+        met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
+        actions += [Record(fact) for fact in untold(run, firing.path, met)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node = graph.nodes[firing.node]
     if firing.depth > graph.max_iterations:
@@ -65,7 +67,13 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         return [*actions, Perform(firing.path, attempt, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
-    return [*actions, *(Record(fact) for fact in facts)]
+    return [*actions, *(Record(fact) for fact in untold(run, firing.path, facts))]
+
+
+def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:
+    """Those of `facts` about a firing that the log does not hold yet: it may end in the middle of a step's facts."""
+    told = run.told.get(name)
+    return [fact for fact in facts if fact not in told] if told else facts
 
 
 def _error(code: str, message: str, failure_class: str, details: JsonObject) -> JsonObject:

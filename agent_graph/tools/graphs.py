@@ -32,8 +32,8 @@ TemplateParam = Annotated[
 
 
 class CreateParams(Params):
-    spec: SpecParam = {}
-    template: TemplateParam = {}
+    spec: SpecParam = Field(default_factory=dict)
+    template: TemplateParam = Field(default_factory=dict)
     action: Annotated[
         Literal["create", "validate", "delete"],
         Field(description="create stores it, validate only checks it, delete hides the graph named by graph_id."),
@@ -164,7 +164,7 @@ async def graph_inspect(call: Call[InspectParams]) -> JsonObject:
 class RenderParams(Params):
     graph_id: OptionalGraphId = ""
     graph_version: GraphVersion = ""
-    spec: SpecParam = {}
+    spec: SpecParam = Field(default_factory=dict)
     format: Annotated[Literal["mermaid", "json"], Field(description="mermaid text, or nodes and edges as JSON.")] = (
         "mermaid"
     )

@@ -99,7 +99,7 @@ async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
 async def event_page(
     deps: Deps, run_id: str, *, cursor: int, limit: int, max_bytes: int
 ) -> tuple[list[JsonValue], int]:
-    """Events from `cursor` on, as many as fit, and the seq after the last of them. One that alone is too large is cut."""
+    """Events from `cursor` on, as many as fit, and the seq after the last; one that alone is too large is cut."""
     page: list[JsonValue] = []
     used, following = 0, cursor
     for stored in await deps.store.runs.events(run_id, first_seq=cursor, limit=limit):

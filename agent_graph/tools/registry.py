@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -98,9 +98,7 @@ async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: C
 async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> JsonObject:
     found = TOOLS.get(name)
     if found is None:
-        close = difflib.get_close_matches(name, TOOLS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(TOOLS))
+        raise unknown_tool(name, TOOLS)
     largest = max(deps.limits.spec_bytes, deps.limits.input_bytes) + ENVELOPE_SLACK
     check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
     args = checked(found, arguments)
@@ -118,6 +116,13 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
         if key and (earlier := await answer_given(deps, key, request)) is not None:
             return earlier
         raise
+
+
+def unknown_tool(name: str, known: Collection[str]) -> ToolNotFound:
+    """The refusal of a name that is not among `known`, with the one that was probably meant."""
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(known))
 
 
 async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:

@@ -40,7 +40,9 @@ async def graph_template_list(call: Call[ListParams]) -> JsonObject:
 class InstantiateParams(Params):
     template_id: Annotated[str, Field(min_length=1, max_length=64, description="Id from graph_template_list.")]
     name: Annotated[str, Field(max_length=64, description="Name of the graph; empty = the template's id.")] = ""
-    params: Annotated[JsonObjectParam, Field(description="Values for the template's parameters.")] = {}
+    params: Annotated[JsonObjectParam, Field(description="Values for the template's parameters.")] = Field(
+        default_factory=dict
+    )
     register_: Annotated[
         bool, Field(alias="register", description="Also store it, so that graph_run_start can use it.")
     ] = False

@@ -1,0 +1,142 @@
+"""Standard input and output as lines of JSON-RPC, on descriptors that nothing else in the process can reach.
+
+Reading and writing happen on daemon threads over bare descriptors: a client that neither writes nor reads cannot keep
+the process from ending. The reader also notices a client that closed its end of our standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import select
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final
+
+CHUNK: Final = 64 * 1024
+LINE_BYTES: Final = 96 * 1024 * 1024
+"""What one line may hold: more than any argument may, so that a refusal can say which limit was passed."""
+
+TooLong: Final = b""
+"""Stands for a line of more than `LINE_BYTES`, which was not kept; a real line is never empty."""
+
+
+def take_descriptors() -> tuple[int, int]:
+    """Keep standard input and output for the protocol, for the rest of the process's life.
+
+    Whoever prints from now on, here or in a child, prints to standard error; whoever reads finds nothing. Raises
+    `OSError` when they are closed.
+    """
+    reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reading, writing
+
+
+class Reader:
+    """Hands over each line; then says once why there will be no more: ``end of input`` or ``nobody reads``."""
+
+    def __init__(
+        self, reading: int, writing: int, *, on_line: Callable[[bytes], None], on_end: Callable[[str], None]
+    ) -> None:
+        self._reading = reading
+        self._writing = writing
+        self._on_line = on_line
+        self._on_end = on_end
+        self._rest = bytearray()
+        self._skipping = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="stdin", daemon=True).start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._on_end(self._read())
+
+    def _read(self) -> str:
+        watch = select.poll()
+        watch.register(self._reading, select.POLLIN)
+        watch.register(self._writing, 0)
+        while True:
+            ready = dict(watch.poll())
+            if self._reading in ready:
+                chunk = self._chunk()
+                if not chunk:
+                    self._hand_over(bytes(self._rest))
+                    return "end of input"
+                self._split(chunk)
+            elif self._writing in ready:
+                return "nobody reads"
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._reading, CHUNK)
+        except OSError:  # a terminal that hung up, a connection that was reset
+            return b""
+
+    def _split(self, chunk: bytes) -> None:
+        first, *others = chunk.split(b"\n")
+        self._rest += first
+        for other in others:
+            self._hand_over(TooLong if self._skipping else bytes(self._rest), too_long=self._skipping)
+            self._skipping = False
+            self._rest = bytearray(other)
+        if len(self._rest) > LINE_BYTES:
+            self._skipping = True
+        if self._skipping:
+            self._rest.clear()
+
+    def _hand_over(self, line: bytes, *, too_long: bool = False) -> None:
+        if too_long or line.strip():
+            self._on_line(line)
+
+
+class Writer:
+    """Writes lines one after another. Once a write failed nobody reads, and `write` raises `BrokenPipeError`."""
+
+    def __init__(self, writing: int) -> None:
+        self._writing = writing
+        self._queue: SimpleQueue[tuple[bytes, asyncio.AbstractEventLoop, asyncio.Future[None]]] = SimpleQueue()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="stdout", daemon=True).start()
+
+    async def write(self, line: bytes) -> None:
+        """Durable in the pipe when this returns."""
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[None] = loop.create_future()
+        self._queue.put((line, loop, written))
+        await written
+
+    def _run(self) -> None:
+        broken = False
+        while True:
+            line, loop, written = self._queue.get()
+            if not broken:
+                broken = not self._put(line)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_settle, written, broken)
+
+    def _put(self, line: bytes) -> bool:
+        view = memoryview(line)
+        try:
+            while view:
+                view = view[os.write(self._writing, view) :]
+        except OSError:
+            return False
+        return True
+
+
+def _settle(written: asyncio.Future[None], broken: bool) -> None:
+    if written.done():
+        return
+    if broken:
+        written.set_exception(BrokenPipeError("nobody reads"))
+    else:
+        written.set_result(None)
