@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_graph.core import events as e
+from agent_graph.core.effects import CallModel
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine import journal
 from agent_graph.engine.commands import Resume
 from agent_graph.llm.scripted import Reply, ScriptedModel
@@ -23,7 +25,7 @@ LOOP = spec(
     transform("x", {"op": "increment", "path": "n", "value": 1}),
     router("r", rule("n", "lt", 150, "x"), default=["END"]), edges="x>r", output_key="n", max_iterations=1000,
 )  # fmt: skip
-DEAD = {"code": "MODEL_UNREACHABLE", "message": "nobody answers"}
+DEAD: JsonObject = {"code": "MODEL_UNREACHABLE", "message": "nobody answers"}
 
 
 async def interrupted(path: Path, gates: Gates, *names: str) -> str:
@@ -136,8 +138,8 @@ async def test_a_host_that_is_gone_interrupts_and_siblings_answers_are_kept(tmp_
         assert ("a#1", 2) in await room.started(run_id)
 
 
-async def answer_or_die(gates: Gates, call: object) -> object:
-    prompt = str(call.messages[-1]["content"])  # type: ignore[attr-defined]  # a CallModel
+async def answer_or_die(gates: Gates, call: CallModel) -> str | Reply:
+    prompt = str(call.messages[-1]["content"])
     if "analyst a" in prompt or "analyst c" in prompt:
         return Reply(error=DEAD)
     return await gates(call)
