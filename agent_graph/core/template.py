@@ -69,8 +69,8 @@ def from_json(body: JsonValue) -> Template:
     template = Template(*texts, *objects)  # type: ignore[arg-type]  # checked one line above
     if not _ID.fullmatch(template.id):
         raise ValueError(f"{template.id!r} is no template id: a-z, 0-9 and _")
-    for fault in _faults(template):
-        raise ValueError(f"template {template.id}: {fault}")
+    if faults := _faults(template):
+        raise ValueError(f"template {template.id}: {'; '.join(faults)}")
     return template
 
 
@@ -161,12 +161,12 @@ def _text(text: str, part: _Part) -> str:
     return _BRACES.sub(kept, "".join(pieces))
 
 
-def _faults(template: Template) -> Iterator[str]:
+def _faults(template: Template) -> list[str]:
     bad = [f"{issue.message} at {issue.pointer}" for issue in schema.check(template.params, "/params")]
-    if bad:
-        yield from bad
-        return
-    yield from _param_faults(template)
+    return bad or [*_param_faults(template), *_text_faults(template)]
+
+
+def _text_faults(template: Template) -> Iterator[str]:
     for text, at in _texts(template.spec, ""):
         if _TOUCHING.search(text):
             yield f"{at} has a brace right beside a parameter"

@@ -476,6 +476,28 @@ def test_a_loop_without_another_way_at_its_bound_has_one_way_out() -> None:
     assert Way("again", END, ("exit", "limit"), "after 2 rounds") in ways(graph)
 
 
+def test_a_loop_that_only_its_bound_ends_never_takes_its_exit() -> None:
+    loop = {"entry": "work", "exit": "END", "max_iterations": 2, "on_limit": ["END"]}
+    nodes = [{"id": "again", "type": "loop", "config": loop}, {"id": "work", "type": "passthrough"}]
+    graph = graph_of(
+        {"name": "g", "entry": "again", "nodes": nodes, "edges": [{"from": "work", "to": "again"}], "output_key": "x"}
+    )
+    assert [way.transitions for way in ways(graph) if way.target == END] == [("limit",)]
+
+
+def test_a_graph_whose_end_cannot_be_reached_draws_none() -> None:
+    nodes = [{"id": "gate", "type": "human_approval", "config": {"allowed_decisions": ["reject"]}}]
+    rendered = mermaid(graph_of({"name": "g", "entry": "gate", "nodes": nodes, "edges": []}))
+    assert set(parsed(rendered)[0]) == {"start", "n0"}
+
+
+def test_a_router_without_a_default_has_only_its_rules() -> None:
+    rules = [{"path": "input", "op": "exists", "targets": ["END"]}]
+    nodes = [{"id": "pick", "type": "router", "config": {"rules": rules}}]
+    graph = graph_of({"name": "g", "entry": "pick", "nodes": nodes, "edges": []})
+    assert [way.transitions for way in ways(graph)] == [(), ("rules/0",)]
+
+
 def secretive() -> Graph:
     config = {
         "system": "Use the key sk-abcdefghijklmnop1234.",
