@@ -47,7 +47,10 @@ def tool_faults(tool: Mapping[str, Any]) -> list[str]:
 
 
 def schema_faults(schema: Any, *, closed: bool) -> list[str]:
-    """The faults of one schema, each beginning with a pointer to it. `closed`: other properties must be refused."""
+    """The faults of one schema, each beginning with a pointer to it.
+
+    `closed` holds arguments to more: other properties must be refused, and each must be described.
+    """
     if not isinstance(schema, dict):
         return [": there is no schema"]
     found = [f": {key} at the root" for key in NOT_AT_ROOT if key in schema]
@@ -57,6 +60,12 @@ def schema_faults(schema: Any, *, closed: bool) -> list[str]:
         found.append(": the root has no properties")
     if closed and schema.get("additionalProperties") is not False:
         found.append(": additionalProperties is not false")
+    if closed:
+        found += [
+            f"/properties/{name}: no description"
+            for name, argument in (schema.get("properties") or {}).items()
+            if isinstance(argument, dict) and not argument.get("description")
+        ]
     found += _node_faults(schema, "", in_union=False)
     return found + _draft_faults(schema)
 
@@ -103,10 +112,7 @@ def _value_faults(node: dict[str, Any], pointer: str) -> Iterator[str]:
 
 def _below(node: dict[str, Any], pointer: str) -> Iterator[str]:
     for name, child in (node.get("properties") or {}).items():
-        place = f"{pointer}/properties/{name}"
-        if isinstance(child, dict) and not child.get("description"):
-            yield f"{place}: no description"
-        yield from _node_faults(child, place, in_union=False)
+        yield from _node_faults(child, f"{pointer}/properties/{name}", in_union=False)
     if isinstance(items := node.get("items"), dict):
         yield from _node_faults(items, f"{pointer}/items", in_union=False)
     if isinstance(others := node.get("additionalProperties"), dict):
