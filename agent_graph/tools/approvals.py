@@ -90,11 +90,12 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
             "run": {"run_id": run.run_id, "status": run.status},
         }
 
-    def answered(run: Run) -> Answered:
-        return Answered(call.key, call.request_digest, view(run), run.run_id)
+    said: list[JsonObject] = []
 
-    command = Decide(
-        args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via,
-        answered if call.key else None,
-    )  # fmt: skip
-    return view(await deps.supervisor.ask(row.run_id, command))
+    def answered(run: Run) -> Answered | None:  # called before the run moves on: a repeated call is told the same
+        said.append(view(run))
+        return call.answered(said[-1], run_id=run.run_id)
+
+    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered)
+    await deps.supervisor.ask(row.run_id, command)
+    return said[-1]
