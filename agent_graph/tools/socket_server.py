@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy

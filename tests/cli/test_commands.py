@@ -38,7 +38,9 @@ def test_without_arguments_the_commands_are_listed_and_it_is_wrong_usage(cli: Cl
         ("run", "x", "--frob"), ("local", "frob"),
     ],
 )  # fmt: skip
-def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(cli: Cli, wrong: tuple[str, ...], data_dir: Path) -> None:
+def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(
+    cli: Cli, wrong: tuple[str, ...], data_dir: Path
+) -> None:
     done = cli(*wrong)
     assert (done.code, done.out) == (2, b"")
     assert "Error:" in done.err
@@ -75,7 +77,9 @@ def test_templates_are_listed_and_shown_with_their_parameters(cli: Cli, data_dir
     assert not data_dir.exists()
 
 
-def test_a_graph_is_drawn_from_a_template_a_file_the_store_and_a_run(cli: Cli, graph_file: File, tmp_path: Path) -> None:
+def test_a_graph_is_drawn_from_a_template_a_file_the_store_and_a_run(
+    cli: Cli, graph_file: File, tmp_path: Path
+) -> None:
     assert cli("render", "council_deliberation").out.startswith(b"flowchart TD")
     assert cli("render", graph_file(TWO_STEPS), "--direction", "LR").out.startswith(b"flowchart LR")
     run = cli("run", graph_file(TWO_STEPS), "x", "--json").json["run_id"]

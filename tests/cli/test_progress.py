@@ -11,7 +11,7 @@ from agent_graph.cli.progress import ROWS, View, saying, told
 
 
 def test_whatever_a_terminal_obeys_is_taken_out_but_newlines_and_tabs() -> None:
-    every = "".join(map(chr, [*range(0x00, 0x20), 0x7F, *range(0x80, 0xA0), 0x202E, 0x2066, 0x200F]))
+    every = "".join(map(chr, [*range(0x20), 0x7F, *range(0x80, 0xA0), 0x202E, 0x2066, 0x200F]))
     assert plain(f"a{every}b") == "a\t\nb"
     assert plain("\u00fcber\u2026 \U0001f600") == "\u00fcber\u2026 \U0001f600"
     assert plain("\udcff") == "?"
@@ -38,7 +38,7 @@ def test_a_table_has_columns_and_none_without_rows() -> None:
         ({"type": "firing_cancelled", "firing": "a#1", "reason": "late"}, "a  cancelled: late"),
         ({"type": "approval_expired", "firing": "g#1"}, "g  was not decided in time"),
         ({"type": "approval_withdrawn", "firing": "g#1"}, "g  asks no longer"),
-        ({"type": "write_conflict", "firing": "j#1", "key": "k", "winner": "a#1"}, "j  two branches wrote k; a#1 counts"),
+        ({"type": "write_conflict", "firing": "j#1", "key": "k", "winner": "a#1"}, "j  two branches wrote k; a#1 wins"),
         ({"type": "run_interrupted", "reason": "gone"}, "interrupted: gone"),
         ({"type": "run_resumed"}, "goes on"),
         ({"type": "warning", "firing": "a#1", "code": "C", "message": "\x1b[2Jm"}, "a  C: [2Jm"),

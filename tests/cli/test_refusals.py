@@ -78,7 +78,12 @@ def test_a_file_that_holds_no_graph_is_refused(cli: Cli, text: bytes, code: str)
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("{", "INPUT_INVALID"), ("[]", "INPUT_INVALID"), ('{"a": 1, "a": 2}', "INPUT_INVALID"), ("[" * 999, "INPUT_TOO_DEEP")],
+    [
+        ("{", "INPUT_INVALID"),
+        ("[]", "INPUT_INVALID"),
+        ('{"a": 1, "a": 2}', "INPUT_INVALID"),
+        ("[" * 999, "INPUT_TOO_DEEP"),
+    ],
 )
 def test_arguments_of_a_tool_that_are_no_object_are_refused(cli: Cli, text: str, code: str) -> None:
     done = cli("call", "graph_list", text)

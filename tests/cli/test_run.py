@@ -62,7 +62,9 @@ def test_parameters_of_a_template_are_read_by_its_schema(cli: Cli) -> None:
     assert "words" in wrong.err
 
 
-@pytest.mark.parametrize("text", ["  Gr\u00fc\u00dfe\n\n", "a\ttab", "\x1b[31mred\x1b[0m", "line\r\nline", "\u202eflip"])
+@pytest.mark.parametrize(
+    "text", ["  Gr\u00fc\u00dfe\n\n", "a\ttab", "\x1b[31mred\x1b[0m", "line\r\nline", "\u202eflip"]
+)
 def test_a_text_comes_out_byte_for_byte_when_stdout_is_no_terminal(cli: Cli, graph_file: File, text: str) -> None:
     body = json.dumps(text).encode()
     (Path(graph_file(passes())).parent / "input.json").write_bytes(body)
@@ -80,7 +82,10 @@ def test_any_other_value_comes_out_as_json(cli: Cli, graph_file: File, tmp_path:
 
 
 def test_the_input_is_piped_in_without_its_last_newline(cli: Cli, graph_file: File) -> None:
-    assert cli("run", graph_file(passes()), "-", stdin="Frage\u2026\nzwei\n\n".encode()).out == "Frage\u2026\nzwei\n".encode()
+    assert (
+        cli("run", graph_file(passes()), "-", stdin="Frage\u2026\nzwei\n\n".encode()).out
+        == "Frage\u2026\nzwei\n".encode()
+    )
 
 
 def test_the_graph_itself_can_be_piped_in(cli: Cli) -> None:

@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 BRANCHES = [{"id": "a", "entry": "slow"}, {"id": "b", "entry": "gate"}]
 BESIDE_A_GATE = spec(
     "beside", {"id": "both", "type": "parallel", "config": {"join": "end", "branches": BRANCHES}},
-    asks("slow", "SLOW {input}"), gate(), asks("after", "AFTER {input}"), {"id": "end", "type": "join", "config": {"mode": "all_success"}},
+    asks("slow", "SLOW {input}"), gate(), asks("after", "AFTER {input}"),
+    {"id": "end", "type": "join", "config": {"mode": "all_success"}},
     edges=[("gate", "after"), ("slow", "end"), ("after", "end"), ("end", "END")], output_key="after",
 )  # fmt: skip
 

@@ -82,9 +82,7 @@ async def test_only_its_user_can_reach_it_and_it_goes_with_its_owner(folder: Pat
         await Owner(folder).call("graph_list", {})
 
 
-async def test_another_users_process_is_turned_away(
-    deps: Deps, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_users_process_is_turned_away(deps: Deps, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 4_242)
     with pytest.raises(ConnectionError, match="another user"):
         await owner.call("graph_list", {})
@@ -94,23 +92,33 @@ async def test_another_users_process_is_turned_away(
     assert deps.supervisor.load()["active"] == 0
 
 
-async def test_a_socket_that_a_dead_owner_left_is_replaced(folder: Path) -> None:
+@pytest.fixture
+def left_by_the_dead(folder: Path) -> None:
     folder.mkdir()
     dead = socket.socket(socket.AF_UNIX)
     dead.bind(str(folder / wire.SOCKET_NAME))
     dead.close()
+
+
+@pytest.fixture
+def no_socket(folder: Path) -> Path:
+    folder.mkdir()
+    path = folder / wire.SOCKET_NAME
+    path.write_text("mine", encoding="utf-8")
+    return path
+
+
+async def test_a_socket_that_a_dead_owner_left_is_replaced(folder: Path, left_by_the_dead: None) -> None:
     assert not await Owner(folder).answers()
     async with open_app(settings_for(folder)):
         assert await Owner(folder).answers()
 
 
-async def test_what_is_no_socket_is_not_replaced(folder: Path) -> None:
-    folder.mkdir()
-    (folder / wire.SOCKET_NAME).write_text("mine", encoding="utf-8")
+async def test_what_is_no_socket_is_not_replaced(folder: Path, no_socket: Path) -> None:
     with pytest.raises(StoreUnusable, match="is not a socket"):
         async with open_app(settings_for(folder)):
             pass
-    assert (folder / wire.SOCKET_NAME).read_text(encoding="utf-8") == "mine"
+    assert stat.S_ISREG(no_socket.lstat().st_mode)
     async with open_app(settings_for(folder), serve=False):
         pass
 
@@ -222,11 +230,16 @@ async def test_a_run_is_watched_from_any_event_to_its_end(owner: Owner) -> None:
 
 
 async def test_who_watches_is_told_when_the_owner_goes(folder: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def watch(watching: AsyncIterator[dict[str, Any]]) -> None:
+        async for item in watching:
+            seen[len(seen) :] = [item]  # what came before the end is kept
+
     async with open_app(settings_for(folder)):
         owner = Owner(folder)
-        run_id = await started(owner)
-        watching = owner.watch(run_id)
+        watching = owner.watch(await started(owner))
         assert (await anext(watching))["ok"]
     with pytest.raises(ConnectionError):
-        async for item in watching:
-            assert item.get("status") != "interrupted"
+        await watch(watching)
+    assert "run_interrupted" not in [item["type"] for item in seen]
