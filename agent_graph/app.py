@@ -1,4 +1,4 @@
-"""Composition root: the only place that names a driver. Opens a data folder and puts everything over it together."""
+"""Composition root, the only place that names a driver: opens a data folder and puts everything over it together."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
-from agent_graph.engine.runner import Shell
+from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_wire import SOCKET_NAME
 
 WAYS_OUT: Final = (
     "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
@@ -30,38 +31,57 @@ MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, recover: bool = False, reach: str = "", remark: Callable[[str], None] | None = None
+    settings: Settings, *, recover: bool = False, serve: bool = True, remark: Callable[[str], None] | None = None
 ) -> AsyncIterator[Deps]:
     """Own the data folder, open its store and run the engine over it until the block ends.
 
-    `recover` drives every unfinished run on; `reach` tells others how to reach this process; `remark` hears what a
-    person should know. Raises `DataDirLocked` and the ``Store*`` errors.
+    `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
+    the folder; `remark` hears what a person should know. Raises `DataDirLocked` and the ``Store*`` errors.
     """
     clock = SystemClock()
     async with AsyncExitStack() as opened:
-        store = await _open_store(settings, opened, now_ms=clock.now_ms(), reach=reach)
+        store = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         models = Models(_chooser(settings), remark=remark)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
         shell = Shell(store, clock, Notify(), models, Limiter())
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
-        supervisor.watch_gates()
-        if recover:
-            await supervisor.recover()
-        yield Deps(
+        await supervisor.recover(resume=recover)
+        deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(),
         )  # fmt: skip
+        if serve and settings.data_dir is not None:
+            from agent_graph.tools import socket_server
+
+            # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
+            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
+        yield deps
 
 
-async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, reach: str) -> Store:
+async def set_up_local(settings: Settings, *, tell: Callable[[str], None]) -> Path:
+    """See to it that the embedded model's weights are in the data folder; returns their file.
+
+    `tell` hears what takes time. Raises what `llm.local_setup.fetch_weights` raises, and `StoreUnusable`.
+    """
+    from agent_graph.llm.local_setup import fetch_weights
+    from agent_graph.store.folder import prepare_folder
+
+    prepare_folder(settings.models_dir.parent)
+    if importlib.util.find_spec("xllamacpp") is None:
+        tell("nothing runs the weights without the extra `local`: pip install 'agent-graph[local]'")
+    return await fetch_weights(settings.models_dir, tell=tell)
+
+
+async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool) -> Store:
     from agent_graph.store.lock import lock_folder
     from agent_graph.store.sqlite import open_store
 
     if settings.data_dir is None:
         store = await open_store(":memory:")
     else:
+        reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
         await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
         store = await open_store(Path(settings.data_dir) / DATABASE)
     opened.push_async_callback(store.aclose)
@@ -98,13 +118,12 @@ async def _ollama(settings: Settings) -> Chosen:
         parse_host(settings.ollama_host, named=settings.named("ollama_host")), api_key=settings.ollama_api_key,
         parallel=settings.ollama_num_parallel, max_reply_bytes=settings.limits.value_bytes,
     )  # fmt: skip
-    try:
+    async with AsyncExitStack() as unless_chosen:
+        unless_chosen.push_async_callback(client.aclose)
         if settings.model:
             await client.models()  # is anybody there?
         choice = await choose_model(client, settings.model)
-    except BaseException:
-        await client.aclose()
-        raise
+        unless_chosen.pop_all()
     return Chosen(client, choice.model, choice.note)
 
 

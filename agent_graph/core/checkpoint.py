@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
 from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.events import from_json, to_json
 from agent_graph.core.frames import Firing, Frame, Token
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -17,7 +18,7 @@ from agent_graph.core.run import Gate, Run, Usage
 FORMAT = 1
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
+    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
 )  # fmt: skip
 
 
@@ -25,17 +26,24 @@ def dump(run: Run) -> bytes:
     """The fold as UTF-8 JSON. What a driver has in hand is put back: a loaded run offers it anew."""
     body: dict[str, Any] = {"format": FORMAT, **{name: getattr(run, name) for name in _PLAIN}}
     body["open"] = [*run.out, *run.open]
-    body["queue"] = [firing.path for firing in run.queue]
+    body["queue"] = [*run.queue]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
+    body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
     if run.frame is not None:
         body["frame"] = _frame_out(run.frame)
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def load(graph: Graph, data: bytes) -> Run:
-    """The run `dump` wrote; KeyError or ValueError when the bytes are not such a snapshot."""
-    body: dict[str, Any] = json.loads(data)
+    """The run `dump` wrote. ValueError when the bytes are no such snapshot: then the log is to be folded anew."""
+    try:
+        return _run_in(graph, json.loads(data))
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a snapshot of a run: {type(error).__name__}: {error}") from error
+
+
+def _run_in(graph: Graph, body: Any) -> Run:
     if body["format"] != FORMAT:
         raise ValueError(f"snapshot format {body['format']!r} is not {FORMAT}")
     run = Run(**{name: body[name] for name in _PLAIN})
@@ -43,11 +51,12 @@ def load(graph: Graph, data: bytes) -> Run:
     for item in body["gates"]:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
+    run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
     if "frame" in body:
         run.frame = _frame_in(graph, body["frame"])
         by_path = {firing.path: firing for firing in run.frame.running.values()}
         run.open = {path: by_path[path] for path in body["open"]}
-        run.queue = deque(by_path[path] for path in body["queue"])
+        run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
 
@@ -61,9 +70,11 @@ def _frame_out(frame: Frame) -> JsonObject:
         "tokens": [[edge, [_token_out(token) for token in queue]] for edge, queue in frame.tokens.items()],
         "running": [_firing_out(firing) for firing in frame.running.values()],
         "nth": list(frame.nth.items()),
+        "depths": list(frame.depths.items()),
         "last": [[node, _token_out(token)] for node, token in frame.last.items()],
         "join_seen": list(frame.join_seen.items()),
         "ended": [_token_out(token) for token in frame.ended],
+        "ended_at": list(frame.ended_at.items()),
     }
     return body
 
@@ -76,9 +87,11 @@ def _frame_in(graph: Graph, body: Any) -> Frame:
     for item in body["running"]:
         frame.run_on(_firing_in(item))
     frame.nth = dict(body["nth"])
+    frame.depths = dict(body["depths"])
     frame.last = {node: _token_in(token) for node, token in body["last"]}
     frame.join_seen = dict(body["join_seen"])
     frame.ended = [_token_in(token) for token in body["ended"]]
+    frame.ended_at = dict(body["ended_at"])
     frame.look_again()
     return frame
 

@@ -258,6 +258,8 @@ def _layout(cls: FactType) -> tuple[tuple[str, Any, bool], ...]:
 
 
 _LAYOUTS = {cls: _layout(cls) for cls in FACTS.values()}
+_PLACE = frozenset({"type", "seq", "at_ms", "prev"})
+_NAMES = {cls: _PLACE.union(name for name, _, _ in layout) for cls, layout in _LAYOUTS.items()}
 
 
 def to_json(fact: Fact) -> JsonObject:
@@ -271,9 +273,14 @@ def to_json(fact: Fact) -> JsonObject:
 
 
 def from_json(body: JsonObject) -> Fact:
-    """The fact of a stored JSON object; KeyError for a type or field this program does not know."""
+    """The fact of a stored JSON object, beside which its place in the log may stand.
+
+    KeyError for a type or field this program does not know, TypeError when a field is missing.
+    """
     cls = FACTS[str(body["type"])]
     arguments: dict[str, Any] = {}
+    if unknown := body.keys() - _NAMES[cls]:
+        raise KeyError(", ".join(sorted(unknown)))
     for name, _, is_tuple in _LAYOUTS[cls]:
         if name in body:
             value = body[name]

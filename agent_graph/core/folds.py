@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
+from agent_graph.core import statepath
 from agent_graph.core.effects import ApprovalAnswer, answer_from_json
 from agent_graph.core.frames import Firing, Frame
-from agent_graph.core.graph import Graph
+from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import to_done
 from agent_graph.core.run import PLACED, Gate, Run
 
+Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
 STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
 
 
@@ -29,13 +33,20 @@ def spread(graph: Graph, value: JsonValue) -> JsonObject:
     """The state an input starts with: an object's members, less those only a gate may write."""
     if not isinstance(value, dict):
         return {}
-    gates = {node.config.output_key or node.id for node in graph.nodes if node.type == "human_approval"}
     guarded = {
         key
-        for key in value
-        if any(gate == key or gate.startswith((key + ".", f"/{key}/")) or gate == f"/{key}" for gate in gates)
+        for node in graph.nodes
+        if node.type == "human_approval"
+        for path in NODE_TYPES[node.type].writes(node.id, node.config)
+        for key in _first_keys(path)
     }
     return {key: member for key, member in value.items() if key not in guarded}
+
+
+def _first_keys(path: str) -> set[str]:
+    """The top-level keys in which a path can start: each dotted beginning may be one flat key."""
+    segments = statepath.split(path)
+    return {".".join(segments[:count]) for count in range(1, 2 if path.startswith("/") else len(segments) + 1)}
 
 
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
@@ -54,8 +65,8 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     run.open = {**run.out, **run.open}
     run.out = {}
     for firing in run.open.values():
-        # A started call without an answer is made again as a new attempt; an answered one only needs its step.
-        firing.restart = firing.attempt > 0 and not firing.answered
+        # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
+        firing.restart = firing.attempt > 0
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -81,6 +92,11 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
         firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
 
 
+def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
+    if fact.firing == END or run.firing(fact.firing) is not None:
+        run.told.setdefault(fact.firing, []).append(fact)
+
+
 def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswered) -> None:
     answer = answer_from_json(fact.answer)
     usage = run.usage
@@ -89,10 +105,10 @@ def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswere
     usage.completion_tokens += answer.completion_tokens or 0
     usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
     firing = run.firing(fact.firing)
-    if firing is not None:
+    if firing is not None and firing.attempt == fact.attempt:
         firing.answers.append(answer)
-        firing.answered = True
-        _reopen(run, firing)
+        run.out.pop(firing.path, None)
+        run.open[firing.path] = firing
 
 
 def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished) -> None:
@@ -106,7 +122,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
-    if firing is not None:
+    if firing is not None and firing.attempt == fact.attempt:
         _remove(graph, run, firing)
         _frame(run).drop(firing)
         if run.failure is None:
@@ -115,7 +131,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
-    run.failure = fact.error
+    run.failure, run.frame_failed = fact.error, True
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
@@ -126,16 +142,17 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
+    firing = run.firing(fact.firing)
+    if firing is None:
+        return
     run.gates[fact.approval_id] = Gate(
         approval_id=fact.approval_id, firing=fact.firing, node_id=fact.firing.rpartition("#")[0], round=fact.round,
         prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
         allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
         opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
     )  # fmt: skip
-    firing = run.firing(fact.firing)
-    if firing is not None:
-        firing.approval_id, firing.round = fact.approval_id, fact.round
-        run.open.pop(firing.path, None)
+    firing.approval_id = fact.approval_id
+    run.open.pop(firing.path, None)
 
 
 def _voted(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalVoted) -> None:
@@ -170,13 +187,8 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:
         firing.approval_id = ""
-        firing.answers.append(replace_round(answer, gate.round))
+        firing.answers.append(replace(answer, round=gate.round))
         run.open[firing.path] = firing
-
-
-def replace_round(answer: ApprovalAnswer, number: int) -> ApprovalAnswer:
-    """`answer` as the one of round `number`."""
-    return ApprovalAnswer(number, answer.decision, answer.note, answer.by, answer.via, answer.at_ms)
 
 
 def _frame(run: Run) -> Frame:
@@ -184,31 +196,27 @@ def _frame(run: Run) -> Frame:
     return run.frame
 
 
-def _reopen(run: Run, firing: Firing) -> None:
-    run.out.pop(firing.path, None)
-    run.open[firing.path] = firing
-
-
 def _remove(graph: Graph, run: Run, firing: Firing) -> None:
     path = firing.path
+    run.told.pop(path, None)
     placed = graph.nodes[firing.node].type in PLACED
     if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
         run.places -= placed
-    elif placed and firing in run.queue:
-        run.queue.remove(firing)
+    else:
+        run.queue.pop(path, None)
 
 
 def _admit(graph: Graph, run: Run) -> None:
     """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
     frame = _frame(run)
-    for firing in frame.enabled:
+    for firing in sorted(frame.enabled, key=lambda firing: firing.node):  # as declared: it is also how places are given
         if graph.nodes[firing.node].type in PLACED:
-            run.queue.append(firing)
+            run.queue[firing.path] = firing
         else:
             run.open[firing.path] = firing
     frame.enabled = []
     while run.queue and run.places < graph.max_parallelism:
-        firing = run.queue.popleft()
+        _, firing = run.queue.popitem(last=False)
         run.places += 1
         run.open[firing.path] = firing
 
@@ -227,6 +235,10 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.FrameFailed: _frame_failed,
+    e.WriteConflict: _told,
+    e.Warned: _told,
+    e.LoopExhausted: _told,
+    e.RouteTaken: _told,
     e.FiringCancelled: _firing_cancelled,
     e.ApprovalOpened: _opened,
     e.ApprovalVoted: _voted,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from agent_graph.core.circles import first_of_circle
@@ -45,13 +46,10 @@ class Firing:
     attempt: int = 0
     """0 until `node_started`."""
     restart: bool = False
-    """Its call is to be made again, as a new attempt."""
-    answered: bool = False
-    """The latest attempt's call has an answer."""
+    """A call it wants now may have been made before: it is made again, as a new attempt."""
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
-    round: int = 0
 
 
 class Frame:
@@ -60,8 +58,10 @@ class Frame:
     __slots__ = (
         "active",
         "blocked_by",
+        "depths",
         "enabled",
         "ended",
+        "ended_at",
         "full",
         "graph",
         "join_seen",
@@ -73,6 +73,7 @@ class Frame:
         "soft",
         "state",
         "tokens",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, path: str = "") -> None:
@@ -90,11 +91,17 @@ class Frame:
         """Witness -> the waiting nodes to look at again when it is through."""
         self.soft: set[int] = set()
         """Waiting nodes whose witness does not run: a circle can only be among these."""
+        self.watched: dict[int, int] = {}
+        """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
         self.nth: dict[int, int] = {}
+        self.depths: dict[int, int] = {}
+        """By node, the depth of its latest firing: it counts for that of the next one."""
         self.last: dict[int, Token] = {}
-        """By node, the token its latest firing made: it belongs to the past of the next one."""
+        """By node, the token its latest firing made, which belongs to the past of the next one; none in the base."""
         self.join_seen: dict[int, dict[str, int]] = {}
         self.ended: list[Token] = []
+        self.ended_at: dict[int, int] = {}
+        """By node at which tokens ended, the depth of the latest firing that did."""
         self.enabled: list[Firing] = []
         """Firings enabled since somebody last took this list."""
 
@@ -115,7 +122,7 @@ class Frame:
             writes.append(Write("set", ("outputs", graph.nodes[node].id), done.output))  # type: ignore[arg-type]  # not MISSING
         writes_current = done.current is not MISSING
         if writes or writes_current:
-            saw = state.seen(tips) if writes_current or done.inputs else -1
+            saw = state.seen(tips) if writes_current else -1
             writer = Writer(node, order, firing.path, firing.past, saw, done.current)
             bit = state.add(writer, writes)
             past |= bit
@@ -125,9 +132,8 @@ class Frame:
         by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
         self._leave(node)
         dirty = self._send(node, done.targets, token, by_target)
-        for branch in by_target.values():
-            token = Token(token.past | branch.past, state.merge_tips((*token.tips, *branch.tips)), token.depth)
-        self.last[node] = token
+        self.depths[node] = firing.depth
+        self.last[node] = token  # without what branches start with: that is each branch's own until they meet
         self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def drop(self, firing: Firing) -> None:
@@ -148,16 +154,16 @@ class Frame:
         if targets is None:
             dirty += [self._put(edge, token) for edge in topology.out_declared[node]]
             if topology.ends[node]:
-                self._end(token)
+                self._end(node, token)
             return dirty
         for target in dict.fromkeys(targets):
             mine = by_target.get(target, token)
             if target == END:
-                self._end(mine)
+                self._end(node, mine)
             else:
                 dirty.append(self._put(topology.edge_between[node, self.graph.index[target]], mine))
         if not targets:
-            self._end(token)
+            self._end(node, token)
         return dirty
 
     def _put(self, edge: int, token: Token) -> int:
@@ -167,8 +173,9 @@ class Frame:
         self.active |= 1 << target
         return target
 
-    def _end(self, token: Token) -> None:
+    def _end(self, node: int, token: Token) -> None:
         self.ended.append(token)
+        self.ended_at[node] = token.depth
 
     def _leave(self, node: int) -> None:
         del self.running[node]
@@ -196,25 +203,36 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
-        blockers = self.blockers(node)
-        if not blockers:
-            return True
-        witness_set = blockers & self.running_set
-        if not witness_set:
+        found = self._running_blockers(node)
+        if not found:
+            found = self.blockers(node)
+            if not found:
+                return True
             self.soft.add(node)
-            witness_set = blockers
-        self.blocked_by.setdefault((witness_set & -witness_set).bit_length() - 1, set()).add(node)
+        self.blocked_by.setdefault((found & -found).bit_length() - 1, set()).add(node)
         return False
 
-    def blockers(self, node: int) -> int:
-        """The active nodes elsewhere that can still put a token on an empty in-edge of a waiting node."""
+    def _running_blockers(self, node: int) -> int:
+        """Some running nodes that can still put a token on an empty in-edge; the search goes on where it ended."""
         topology, full = self.graph.topology, self.full[node]
         in_edges = topology.in_edges[node]
         if len(full) == len(in_edges):
             return 0
+        start = self.watched.get(node, 0)
+        for place in chain(range(start, len(in_edges)), range(start)):
+            edge = in_edges[place]
+            found = 0 if edge in full else topology.feeders(edge) & self.running_set
+            if found:
+                self.watched[node] = place
+                return found
+        return 0
+
+    def blockers(self, node: int) -> int:
+        """The active nodes elsewhere that can still put a token on an empty in-edge of a waiting node."""
+        topology, full = self.graph.topology, self.full[node]
         found = 0
-        for edge in in_edges:
-            if edge not in full and topology.edges[edge].source != ENTRY:
+        for edge in topology.in_edges[node]:
+            if edge not in full:
                 found |= topology.feeders(edge)
         return found & self.active & ~(1 << node)
 
@@ -238,11 +256,11 @@ class Frame:
         conflicts: tuple[Conflict, ...] = ()
         if node in self.last:
             taken.append(self.last[node])
-        past, tips, depth = taken[0]
+        past, tips, _ = taken[0]
+        depth = max(self.depths.get(node, 0), *(token.depth for token in taken))
         if len(taken) > 1:
             for token in taken[1:]:
                 past |= token.past
-                depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
         nth = self.nth[node] = self.nth.get(node, 0) + 1
@@ -260,8 +278,7 @@ class Frame:
         """One token holds all there is: make it the base, so that memory does not grow with rounds."""
         self.state.compact(tips)
         self.ended.clear()
-        for node, token in self.last.items():
-            self.last[node] = Token(0, (), token.depth)
+        self.last.clear()
         return 0, ()
 
     def _remember_inputs(self, firing: Firing) -> None:
@@ -293,8 +310,10 @@ class Frame:
         self.active |= 1 << firing.node
 
     def look_again(self) -> None:
-        """Find out anew what waiting nodes wait for; none of them may run, or it would have."""
-        self._settle(list(self.full))
+        """Find out anew what waiting nodes wait for. None is enabled: those that may run were, or the frame fails."""
+        for node in self.full:
+            if node not in self.running:
+                self._may_run(node)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ Slot: TypeAlias = "str | tuple[str, str]"
 Order: TypeAlias = tuple[int, int, int]
 BOOKS = frozenset({"outputs", "errors", "loops"})
 """First path segments that name the engine's own books, one slot per node."""
+OVERWRITES = frozenset({"replace", "delete"})
+"""What does not go through a key's reducer."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,11 @@ def slot_of(path: Path) -> tuple[Slot, Path]:
     return path[0], path[1:]
 
 
+def _covers(won: Path, a: Path, b: Path) -> bool:
+    """Where paths `a` and `b` overlap, a write of `won` has decided already."""
+    return won == max(a, b, key=len)[: len(won)]
+
+
 def overlap(a: Path, b: Path) -> bool:
     """One of the paths is a prefix of the other."""
     n = min(len(a), len(b))
@@ -81,7 +88,7 @@ class State:
         self.base: dict[Slot, JsonValue] = {}
         self.base_current: JsonValue = None
         self.base_writers: dict[Slot, dict[Path, tuple[int, int]]] = {}
-        """By slot and path: (writer, node) of the last writer that went into the base."""
+        """By slot and path: (writer, node) of the last writer that went into the base, in the order of their writes."""
         self.owned: set[Slot] = set()
         """Base values nobody else holds: a reducer may extend them in place."""
         self.journal: dict[Slot, list[Entry]] = {}
@@ -129,6 +136,10 @@ class State:
                 self.base[slot] = value  # type: ignore[assignment]  # not MISSING
             known = self.base_writers.setdefault(slot, {})
             for entry in entries:
+                if entry.rest:
+                    known.pop(entry.rest, None)
+                else:
+                    known.clear()
                 known[entry.rest] = (entry.writer, self.writers[entry.writer].node)
         self.base_current = self.current(tips)
         self.journal.clear()
@@ -163,7 +174,7 @@ class State:
         names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
         found: JsonObject = {}
         for slot in (
-            [slot for slot in self.slots() if slot[0] == book and isinstance(slot, tuple)]
+            [slot for slot in self.slots() if isinstance(slot, tuple) and slot[0] == book]
             if not rest
             else [(book, name) for name in sorted(names)]
         ):
@@ -215,8 +226,8 @@ class State:
         for entry in reversed(self.journal.get(slot, ())):
             if past >> (entry.writer - self.offset) & 1 and overlap(entry.rest, rest):
                 return entry.writer, self.writers[entry.writer].node
-        found = [who for path, who in self.base_writers.get(slot, {}).items() if overlap(path, rest)]
-        return max(found, default=None)
+        known = self.base_writers.get(slot, {})
+        return next((known[path] for path in reversed(known) if overlap(path, rest)), None)
 
     # -- the current value -----------------------------------------------------------------------------------------
 
@@ -232,8 +243,8 @@ class State:
 
     def seen(self, tips: tuple[int, ...]) -> int:
         """The writer whose current value is seen: the newest, or the nearest one all of `tips` go back to; -1: base."""
-        if not tips:
-            return -1
+        if len(tips) < 2:
+            return tips[0] if tips else -1
         chain = self._ancestry(tips[0])
         for tip in tips[1:]:
             others = set(self._ancestry(tip))
@@ -281,26 +292,31 @@ class State:
     def _conflicts_in(self, slot: Slot, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
         reduced = isinstance(slot, str) and slot in self.reducers
         entries = [entry for entry in self.journal[slot] if entry.writer in numbers]
-        lost: set[int] = set()
+        if reduced and not any(entry.op in OVERWRITES for entry in entries):
+            return
+        lost: dict[int, list[Path]] = {place: [] for place in range(len(entries))}
+        """By entry, the paths at which a later one has been found to win over it."""
         while entries:
             last = entries.pop()
             losers = [
-                entry
-                for entry in entries
-                if entry.writer != last.writer
-                and entry.writer not in lost
-                and overlap(entry.rest, last.rest)
-                and (not reduced or entry.op != "operand" or last.op != "operand")
+                place
+                for place, entry in enumerate(entries)
+                if overlap(entry.rest, last.rest)
+                and (not reduced or entry.op in OVERWRITES or last.op in OVERWRITES)
+                and not any(_covers(won, entry.rest, last.rest) for won in lost[place])
                 and self._concurrent(entry.writer, last.writer)
                 and not self._together(entry.writer, last.writer, parts)
             ]
             if losers:
-                lost.update(entry.writer for entry in losers)
-                names = tuple(dict.fromkeys(self.writers[entry.writer].path for entry in losers))
-                key = ".".join((slot,) if isinstance(slot, str) else slot) + "".join("." + s for s in last.rest)
+                for place in losers:
+                    lost[place].append(last.rest)
+                names = tuple(dict.fromkeys(self.writers[entries[place].writer].path for place in losers))
+                key = ".".join((*((slot,) if isinstance(slot, str) else slot), *last.rest))
                 yield Conflict(key, self.writers[last.writer].path, names)
 
     def _concurrent(self, a: int, b: int) -> bool:
+        if a == b:
+            return False
         before_b = self.writers[b].past >> (a - self.offset) & 1
         before_a = self.writers[a].past >> (b - self.offset) & 1
         return not (before_a or before_b)

@@ -54,10 +54,19 @@ def final_state(graph: Graph, run: Run, *, ended: bool = False) -> tuple[JsonVal
     if run.frame is None or not (ended or run.lifecycle == "completed"):
         return ()
     token = run.frame.merged_end()
-    if not graph.output.path:
+    path = output_path(graph, run)
+    if not path:
         return (run.frame.state.current(token.tips),)
-    value = statepath.read(run.frame.state.root(graph.output.path, token.past), graph.output.path)
-    return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
+    return _maybe(statepath.read(run.frame.state.root(path, token.past), path))
+
+
+def output_path(graph: Graph, run: Run) -> str:
+    """Where the result of a run that ended as it did is; "" is the current value."""
+    by_end = graph.output.by_end
+    if not by_end or run.frame is None:
+        return graph.output.path
+    ended = [(depth, node) for node, depth in run.frame.ended_at.items() if graph.nodes[node].id in by_end]
+    return by_end[graph.nodes[max(ended)[1]].id] if ended else ""
 
 
 def _ways(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import MISSING
+from agent_graph.core import statepath
+from agent_graph.core.effects import MISSING, Path
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
@@ -15,26 +17,33 @@ from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.core.view import View
 
+DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
+"""The members of the record a gate leaves in the state (spec-v2)."""
+
 
 def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     """Fold `log` and tell what a run is compared by.
 
     {status, error_code, final_state, state, firings, approvals, choices}. A firing is {path, depth, input, output,
     route}, in the order (depth, node index, nth); `input` digests what it read (the current value and the paths its
-    type declares), `output` what it wrote, `route` where its tokens went.
+    type declares), `output` what it wrote, `route` where its tokens went. When a gate was decided is no part of it,
+    although the decision in the state says so.
     """
     run = new_run()
     firings: list[tuple[tuple[int, int, int], JsonObject]] = []
     choices: list[JsonValue] = []
     for event in log:
-        fact = event.fact
+        fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished):
             firing = run.firing(fact.firing)
             if firing is not None:
                 firings.append(((firing.depth, firing.node, firing.nth), _firing(graph, run, firing, fact)))
-        elif isinstance(fact, e.FrameFailed | e.FiringCancelled):
-            choices.append({**e.to_json(fact)})
-        evolve(graph, run, event)
+        elif isinstance(fact, e.FrameFailed):
+            error = {key: value for key, value in fact.error.items() if key != "attempts"}
+            choices.append({**e.to_json(fact), "error": error})
+        elif isinstance(fact, e.FiringCancelled):
+            choices.append(e.to_json(fact))
+        evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
         "status": run.lifecycle,
@@ -48,6 +57,31 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         ],
         "choices": choices,
     }
+
+
+def _timeless(fact: e.Fact) -> e.Fact:
+    """The fact with 0 wherever a gate's decision says when it was made, however deep and in however many copies."""
+    if not isinstance(fact, e.NodeFinished):
+        return fact
+    body: dict[str, Any] = e.to_json(fact)
+    whole: JsonValue = {key: list(value) if isinstance(value, tuple) else value for key, value in body.items()}
+    for segments in _decisions(whole):
+        whole = statepath.put(whole, (*segments, "at_ms"), 0)
+    assert isinstance(whole, dict), "as above"
+    return e.from_json(whole)
+
+
+def _decisions(value: JsonValue) -> Iterator[Path]:
+    """Where in `value` the records of gates' decisions are."""
+    todo: list[tuple[Path, JsonValue]] = [((), value)]
+    while todo:
+        segments, here = todo.pop()
+        if isinstance(here, dict):
+            if here.keys() == DECISION:
+                yield segments
+            todo += [((*segments, key), item) for key, item in here.items()]
+        elif isinstance(here, list):
+            todo += [((*segments, str(place)), item) for place, item in enumerate(here)]
 
 
 def _vote(vote: JsonObject) -> JsonObject:
@@ -68,8 +102,7 @@ def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished) -> Jso
 
 def seen(graph: Graph, run: Run, firing: Firing) -> JsonObject:
     """What a firing can have read: the current value and every path its type declares (absent ones left out)."""
-    if run.frame is None:
-        return {}
+    assert run.frame is not None, "a run with a firing has a frame"
     node = graph.nodes[firing.node]
     view = View(run.frame, firing, run.input)
     read: JsonObject = {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from agent_graph.core.events import Fact
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
@@ -66,6 +67,8 @@ class Run:
     failure: JsonObject | None = None
     """The first failure that reached the root frame; the run is about to fail."""
     frame_failed: bool = False
+    told: dict[str, list[Fact]] = field(default_factory=dict)
+    """By firing (or ``END``): facts about the step it is at that are in the log already, should the log end there."""
     cancel_reason: str | None = None
     accepted_at_ms: int = 0
     started_at_ms: int | None = None
@@ -75,7 +78,7 @@ class Run:
     """Firings that want a step: just enabled with a place, or just answered."""
     out: dict[str, Firing] = field(default_factory=dict)
     """Firings whose effect a driver has taken: a mark in memory, no fact; a folded run has none."""
-    queue: deque[Firing] = field(default_factory=deque)
+    queue: OrderedDict[str, Firing] = field(default_factory=OrderedDict)
     """Enabled firings that wait for one of the run's places."""
     places: int = 0
     """Places taken."""

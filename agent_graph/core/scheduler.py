@@ -21,10 +21,10 @@ from collections.abc import Iterator
 
 from agent_graph.core import events as e
 from agent_graph.core.folds import FOLDS
-from agent_graph.core.graph import Graph
-from agent_graph.core.outcome import final_state
+from agent_graph.core.graph import END, Graph
+from agent_graph.core.outcome import final_state, output_path
 from agent_graph.core.run import Run
-from agent_graph.core.step import Action, Perform, Record, step
+from agent_graph.core.step import Action, Perform, Record, step, untold
 
 __all__ = ["Action", "Perform", "Record", "decide", "evolve", "new_run"]
 
@@ -47,7 +47,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.lifecycle != "running":
         return ()
     if run.failure is not None:
-        return (Record(e.FrameFailed(run.failure)), *_stop(run, "failed", e.RunFailed(run.failure)))
+        failed = () if run.frame_failed else (Record(e.FrameFailed(run.failure)),)
+        return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     actions: list[Action] = []
     for firing in run.open.values():
         actions += step(graph, run, firing)
@@ -63,7 +64,7 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     assert run.frame is not None
     reason = f"the run was {why}" if why == "cancelled" else "the run failed"
     for firing in sorted(run.frame.running.values(), key=lambda f: (f.depth, f.node, f.nth)):
-        if firing.approval_id:
+        if firing.approval_id and run.gates[firing.approval_id].status == "pending":
             yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
         yield Record(e.FiringCancelled(firing.path, reason))
     yield Record(last)
@@ -72,11 +73,12 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
 def _end(graph: Graph, run: Run) -> Iterator[Record]:
     """Nothing is active: the run is completed if its result was written."""
     assert run.frame is not None
-    for conflict in run.frame.end_conflicts():
-        yield Record(e.WriteConflict("END", conflict.key, conflict.winner, conflict.losers))
+    conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in run.frame.end_conflicts()]
+    yield from (Record(fact) for fact in untold(run, END, conflicts))
     if final_state(graph, run, ended=True) == ():
-        message = f"the run ended and nothing was written at its output_key {graph.output.path!r}"
-        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": graph.output.path}))
+        path = output_path(graph, run)
+        message = f"the run ended and nothing was written at its output_key {path!r}"
+        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}))
     else:
         yield Record(e.RunCompleted())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -40,10 +41,10 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
     assert run.frame is not None
     actions: list[Action] = []
-    attempt = firing.attempt
-    if attempt == 0 or firing.restart:
-        attempt += 1
-        actions += [Record(e.WriteConflict(firing.path, c.key, c.winner, c.losers)) for c in firing.conflicts]
+    attempt = firing.attempt or 1
+    if not firing.attempt:
+        met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
+        actions += [Record(fact) for fact in untold(run, firing.path, met)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node = graph.nodes[firing.node]
     if firing.depth > graph.max_iterations:
@@ -62,10 +63,19 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
     if isinstance(answer, CallModel):
+        if firing.restart:
+            attempt += 1
+            actions.append(Record(e.NodeStarted(firing.path, attempt)))
         return [*actions, Perform(firing.path, attempt, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
-    return [*actions, *(Record(fact) for fact in facts)]
+    return [*actions, *(Record(fact) for fact in untold(run, firing.path, facts))]
+
+
+def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:
+    """Those of `facts` about a firing that the log does not hold yet: it may end in the middle of a step's facts."""
+    told = run.told.get(name)
+    return [fact for fact in facts if fact not in told] if told else facts
 
 
 def _error(code: str, message: str, failure_class: str, details: JsonObject) -> JsonObject:

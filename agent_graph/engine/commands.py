@@ -16,8 +16,8 @@ from agent_graph.core.run import Run
 from agent_graph.errors import RunTerminal
 from agent_graph.store.base import Answered
 
-Answer: TypeAlias = Callable[[Run], Answered]
-"""Makes the idempotency record out of the fold after the command's facts."""
+Answer: TypeAlias = Callable[[Run], Answered | None]
+"""Sees the fold right after the command's facts, and makes the idempotency record if there is to be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ class Interrupt:
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (stopping takes no time)
         if run.lifecycle != "running" or run.status == "waiting":
             return ()  # one that was only accepted has nothing to interrupt, one that waits has nothing in flight
+        if run.cancel_reason is not None or run.failure is not None:
+            return ()  # about to end, and nothing of that takes time
         return (e.RunInterrupted(self.reason),)
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from agent_graph.core.events import Event
 
@@ -64,13 +65,17 @@ class Notify:
     def __init__(self) -> None:
         self.gates = asyncio.Event()
         """Set when some approval was opened or closed."""
-        self._changed: dict[str, asyncio.Event] = {}
+        self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        """Held by those who wait, and gone with the last of them."""
         self._watches: dict[str, set[Watch]] = defaultdict(set)
         self._deltas: dict[str, int] = {}
 
     def changed(self, run_id: str) -> asyncio.Event:
-        """An event that is set at the run's next commit; take it before looking at the store, so that none is missed."""
-        return self._changed.setdefault(run_id, asyncio.Event())
+        """An event set at the run's next commit; take it before looking at the store, so that none is missed."""
+        event = self._changed.get(run_id)
+        if event is None:
+            event = self._changed[run_id] = asyncio.Event()
+        return event
 
     def committed(self, run_id: str, events: Sequence[Event]) -> None:
         """Events of the run are durable: wake the waiters, show them to the watchers."""

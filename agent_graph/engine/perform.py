@@ -49,3 +49,10 @@ def failure(error: errors.AgentGraphError) -> JsonObject:
     if error.details:
         body["details"] = dict(error.details)
     return body
+
+
+def failure_of_a_bug(perform: Perform, bug: BaseException | None) -> e.NodeFailed:
+    """What is recorded of a call that ended in a way no call should."""
+    said = "it was cancelled from nowhere" if bug is None else f"{type(bug).__name__}: {bug}"
+    error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call to the model: {said}", "class": "bug"}
+    return e.NodeFailed(perform.firing, error, perform.attempt)

@@ -1,46 +1,43 @@
-"""Drives one run: fold the log, decide, perform, commit, until nothing or only outside answers are left.
+"""Drives one run: decide, perform, commit, until nothing or only outside answers are left.
 
-The only place that writes events of a run, one at a time, so commands and answers cannot race. An answer is committed
-before anybody interprets it; a call is made only after the commit that started it.
+Answers and commands come in by two queues and are handled one after the other, so they cannot race. An answer is
+committed before anybody interprets it; a call is made only after the commit that started it. When the store refuses a
+commit, the fold is read anew and the driver tries again; answers it has heard are kept meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent_graph.core import checkpoint
 from agent_graph.core import events as e
-from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run
-from agent_graph.core.scheduler import Perform, Record, decide, evolve
-from agent_graph.engine.clock import Clock
-from agent_graph.engine.commands import Command
-from agent_graph.engine.limiter import Limiter
-from agent_graph.engine.models import Models
-from agent_graph.engine.notify import Notify
-from agent_graph.engine.perform import call_model
-from agent_graph.engine.rows import approval_row, run_row
-from agent_graph.errors import AgentGraphError, StoreBusy
-from agent_graph.store.base import AlreadyAnswered, Answered, Commit, Store
+from agent_graph.core.scheduler import Action, Perform, Record, decide
+from agent_graph.engine.commands import Command, Interrupt
+from agent_graph.engine.journal import Journal
+from agent_graph.engine.perform import call_model, failure_of_a_bug
+from agent_graph.engine.shell import Shell
+from agent_graph.errors import (
+    AgentGraphError,
+    IdempotencyConflict,
+    InternalError,
+    SequenceConflict,
+    StoreBusy,
+    StoreFull,
+)
+from agent_graph.store.base import AlreadyAnswered
 
-SNAPSHOT_EVENTS: Final = 64
-"""Events between snapshots at least; more when the last snapshot was larger than what has been written since."""
+log = logging.getLogger(__name__)
 
-_GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
-
-
-@dataclass(frozen=True, slots=True)
-class Shell:
-    """What every runner of a process shares."""
-
-    store: Store
-    clock: Clock
-    notify: Notify
-    models: Models
-    limiter: Limiter
+PASSING: Final = (StoreBusy, StoreFull, SequenceConflict)
+"""Refusals of the store after which trying again can help."""
+FIRST_PAUSE_MS: Final = 250
+LONGEST_PAUSE_MS: Final = 15_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,194 +47,234 @@ class _Asked:
 
 
 class Runner:
-    """One run's driver. `drive` may be called again after it returned, here or elsewhere: it does no harm."""
+    """One run's driver. `held` says whether the run waits for a place and is not to be started yet."""
 
-    def __init__(self, shell: Shell, graph: Graph, run: Run) -> None:
-        self.graph = graph
-        self.run = run
+    def __init__(self, shell: Shell, journal: Journal, *, held: Callable[[], bool] = lambda: False) -> None:
         self.closed = False
         self._shell = shell
-        self._inbox: asyncio.Queue[_Asked | e.Fact] = asyncio.Queue()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._journal = journal
+        self._held = held
+        self._wake = asyncio.Event()
+        self._asked: deque[_Asked] = deque()
+        self._heard: list[e.Fact] = []
+        """Answers that are not durable yet."""
+        self._calls: dict[str, asyncio.Task[e.Fact]] = {}
         self._unreached: e.NodeFailed | None = None
-        self._pending: list[e.Event] = []
-        self._touched: dict[str, None] = {}
-        self._since_snapshot = 0
-        self._snapshot_weight = 0
+        self._begun = False
+        self._due = False
+        """`decide` has something new to look at."""
+        self._stopping = False
 
-    async def ask(self, command: Command) -> Run:
-        """Have a command handled; returns the fold after it is durable. Raises what the command refuses with."""
+    @property
+    def run(self) -> Run:
+        return self._journal.run
+
+    def ask(self, command: Command) -> asyncio.Future[Run]:
+        """Have a command handled; gives the fold once it is durable, or what the command refuses with."""
         reply: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
-        self._inbox.put_nowait(_Asked(command, reply))
-        return await reply
+        self._asked.append(_Asked(command, reply))
+        self._wake.set()
+        return reply
 
-    def record(self, *facts: e.Fact) -> None:
-        """Add facts to what the next commit writes."""
-        for fact in facts:
-            event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
-            evolve(self.graph, self.run, event)
-            self._pending.append(event)
-            if isinstance(fact, _GATE_FACTS):
-                self._touched[fact.approval_id] = None
+    def stop(self, reason: str) -> None:
+        """Go home as soon as that is recorded; what is in flight is closed."""
+        self._stopping = True
+        self.ask(Interrupt(reason)).add_done_callback(lambda reply: reply.cancelled() or reply.exception())
 
     async def drive(self) -> None:
         """Go on until the run has ended, is interrupted, or waits for somebody outside."""
+        pause_ms = FIRST_PAUSE_MS
         try:
-            self._begin()
-            await self._advance()
-            while not self._is_idle():
-                await self._take(await self._inbox.get())
-                await self._advance()
+            while not self._is_done():  # no await between this and `closed`, so no command is missed
+                try:
+                    await self._turn()
+                    pause_ms = FIRST_PAUSE_MS
+                except PASSING as refusal:
+                    if self._stopping:
+                        raise
+                    log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
+                    self._wake.clear()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(pause_ms / 1000):  # see `Supervisor.wait`
+                            await self._wake.wait()
+                    pause_ms = min(2 * pause_ms, LONGEST_PAUSE_MS)
         finally:
             self.closed = True
-            await self._drop_calls()
             self._refuse_the_rest()
-
-    def _begin(self) -> None:
-        """Start an accepted run; take up one whose process ended, its calls in flight as new attempts."""
-        run = self.run
-        if run.cancel_reason is not None:
-            return
-        if run.lifecycle == "accepted":
-            self.record(e.RunStarted())
-        elif run.lifecycle == "running" and any(f.attempt > 0 and not f.approval_id for f in run.open.values()):
-            self.record(e.RunInterrupted("the process that drove the run ended"), e.RunResumed())
+            await self._drop_calls()
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
-    def _is_idle(self) -> bool:
-        """Nothing to hear and nothing in flight. No await between this and `closed`, so no command is missed."""
-        if not self._inbox.empty() or self._tasks:
+    def _is_done(self) -> bool:
+        if self._heard or self._asked or self._due or self._journal.stale:
             return False
-        if self._unreached is not None and not self.run.terminal:
-            self._inbox.put_nowait(self._unreached)  # all others have been heard: now say that we cannot go on
-            return False
-        return True
+        if self._stopping or self.run.terminal or self.run.lifecycle == "interrupted":
+            return True
+        return not self._calls and self._unreached is None and (self._begun or self._held())
 
-    async def _take(self, item: _Asked | e.Fact) -> None:
-        """Record one thing from outside and everything else that has come by now; then answer who asked."""
-        replies: list[tuple[asyncio.Future[Run], Exception | None]] = []
-        answered: Answered | None = None
-        while True:
-            if isinstance(item, _Asked):
-                refusal = self._obey(item.command)
-                answered = None if refusal or item.command.answer is None else item.command.answer(self.run)
-                replies.append((item.reply, refusal))
+    async def _turn(self) -> None:
+        """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
+        if self._journal.stale:
+            await self._journal.catch_up((*self._calls, *(getattr(fact, "firing", "") for fact in self._heard)))
+            self._begun, self._due = False, False
+        if self._heard:
+            await self._hear()
+        elif self._asked:
+            await self._obey(self._asked.popleft())
+        elif self._unreached is not None and not self._calls:
+            await self._give_up(self._unreached)
+        elif not self._begun and self._unreached is None:
+            self._begin()
+        elif self._due:
+            self._due = False
+            await self._advance()
+        else:
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _begin(self) -> None:
+        """Start an accepted run; take up one whose process ended, its calls in flight as new attempts."""
+        run, self._begun, self._due = self.run, True, True
+        if run.cancel_reason is not None:
+            return
+        if run.lifecycle == "accepted":
+            self._journal.record(e.RunStarted())
+        elif any(self._was_started(action) for action in decide(self._journal.graph, run)):
+            self._journal.record(e.RunInterrupted("the process that drove the run ended"), e.RunResumed())
+
+    def _was_started(self, action: Action) -> bool:
+        """A call that the log says was made, and that nobody here makes."""
+        if not isinstance(action, Perform):
+            return False
+        firing = self.run.firing(action.firing)
+        return firing is not None and firing.attempt == action.attempt
+
+    async def _hear(self) -> None:
+        """Commit the answers that have come. A host that cannot be reached interrupts the run, it does not fail it."""
+        facts = tuple(self._heard)
+        for fact in facts:
+            assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
+            if self.run.firing(fact.firing) is None or self.run.terminal:
+                continue  # cancelled meanwhile
+            if isinstance(fact, e.NodeFailed) and fact.error.get("class") == "unreachable":
+                self._unreached = self._unreached or fact  # answers still under way are waited for: they are paid for
             else:
-                self._hear(item)
-            if answered is not None or self._inbox.empty():
-                break
-            item = self._inbox.get_nowait()
+                self._journal.record(fact)
+        await self._journal.commit()
+        del self._heard[: len(facts)]
+        self._due = True
+
+    async def _obey(self, asked: _Asked) -> None:
+        """Commit what a command changes and tell who asked, whatever happens."""
+        command, reply, journal = asked.command, asked.reply, self._journal
+        refusal: Exception = InternalError("a bug of ours stopped the run before this was handled; the log has more")
         try:
-            await self._commit(answered)
-        except (AgentGraphError, AlreadyAnswered) as error:
-            replies = [(reply, refusal or error) for reply, refusal in replies]
-            raise
-        finally:
-            self._reply(replies)
-
-    def _reply(self, replies: list[tuple[asyncio.Future[Run], Exception | None]]) -> None:
-        for reply, refusal in replies:
-            if reply.done():
-                continue
-            if refusal is None:
+            try:
+                facts = command.facts(self.run, self._shell.clock.now_ms())
+            except AgentGraphError as wrong:
+                refusal = wrong
+                return
+            journal.record(*facts)
+            answered = None if command.answer is None else command.answer(self.run)
+            try:
+                await journal.commit(answered)
+            except (AlreadyAnswered, IdempotencyConflict) as earlier:
+                refusal = earlier  # the run has no part in it
+                return
+            except AgentGraphError as trouble:
+                refusal = trouble
+                raise
+            if not reply.done():
                 reply.set_result(self.run)
-            else:
+            self._due = self._due or bool(facts)
+        finally:
+            if not reply.done():
                 reply.set_exception(refusal)
 
-    def _obey(self, command: Command) -> Exception | None:
-        try:
-            self.record(*command.facts(self.run, self._shell.clock.now_ms()))
-        except AgentGraphError as refusal:
-            return refusal
-        return None
-
-    def _hear(self, fact: e.Fact) -> None:
-        """An effect's answer. A host that cannot be reached interrupts the run, it does not fail it."""
-        assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
-        self._tasks.pop(fact.firing, None)
-        if self.run.firing(fact.firing) is None or self.run.terminal:
-            return  # cancelled meanwhile
-        if not (isinstance(fact, e.NodeFailed) and fact.error.get("class") == "unreachable"):
-            self.record(fact)
-        elif self._unreached is None:
-            self._unreached = fact  # answers still under way are waited for: they are paid for
-        else:
-            self._unreached = None
-            self.record(e.RunInterrupted(str(fact.error["message"]), {**fact.error, "node_path": fact.firing}))
+    async def _give_up(self, unreached: e.NodeFailed) -> None:
+        error = unreached.error
+        if self.run.lifecycle == "running":
+            body = {**error, "node_path": unreached.firing}
+            self._journal.record(e.RunInterrupted(str(error["message"]), body))
+        await self._journal.commit()
+        self._unreached, self._due = None, True
 
     async def _advance(self) -> None:
-        """Record what may happen now, commit it round by round, start the calls each round allows."""
-        run = self.run
+        """Record what may happen now and start the calls it allows. One commit holds at most one end of each firing;
+        starts ride on the commit that enabled them."""
+        if self._unreached is not None and self.run.cancel_reason is None:
+            return  # nothing new is begun before the run is interrupted
+        journal = self._journal
+        performs: list[Perform] = []
         while True:
-            performs: list[Perform] = []
-            for action in decide(self.graph, run):
-                if isinstance(action, Record):
-                    self.record(action.fact)
-                else:
-                    run.hand_over(action.firing)
-                    performs.append(action)
-            if not self._pending and not performs:
+            actions = decide(journal.graph, self.run)
+            if not actions or (journal.finishes and any(_finishes(action) for action in actions)):
+                await journal.commit()
+                self._start(performs)
+                performs = []
+                if self._asked or self._heard:
+                    self._due = bool(actions)
+                    break
+            if not actions:
                 break
-            await self._commit(None)
-            for perform in performs:
-                if perform.firing in run.out:
-                    self._start(perform)
-        if run.terminal or run.lifecycle == "interrupted":
-            await self._drop_calls()
-        else:
-            await self._drop_calls(keep=run.out)
-
-    async def _commit(self, answered: Answered | None) -> None:
-        if not self._pending and answered is None:
-            return
-        run, pending = self.run, self._pending
-        gates = [approval_row(self.graph, run, run.gates[name]) for name in self._touched]
-        commit = Commit(
-            run=run_row(self.graph, run, created_at_ms=run.accepted_at_ms),
-            expected_seq=run.seq - len(pending), events=pending, create=bool(pending) and pending[0].seq == 0,
-            snapshot=self._snapshot(len(pending)), approvals=gates, answered=answered,
-        )  # fmt: skip
-        self._pending, self._touched = [], {}
-        await self._shell.store.runs.commit(commit)
-        self._shell.notify.committed(run.run_id, pending)
-        if gates:
-            self._shell.notify.gates.set()
-
-    def _snapshot(self, count: int) -> bytes | None:
-        """A snapshot now and then: never one that weighs more than what it saves."""
-        self._since_snapshot += count
-        if self._since_snapshot < max(SNAPSHOT_EVENTS, self._snapshot_weight) or self.run.terminal:
-            return None
-        data = checkpoint.dump(self.run)
-        self._since_snapshot = 0
-        self._snapshot_weight = len(data) // 512  # events of about half a KiB: sizes grow geometrically
-        return data
+            for action in actions:
+                if isinstance(action, Record):
+                    journal.record(action.fact)
+                else:
+                    self.run.hand_over(action.firing)
+                    performs.append(action)
+        stopped = self.run.terminal or self.run.lifecycle == "interrupted"
+        await self._drop_calls(keep={} if stopped else self.run.out)
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def _start(self, perform: Perform) -> None:
-        self._tasks[perform.firing] = asyncio.create_task(self._perform(perform), name=perform.firing)
+    def _start(self, performs: list[Perform]) -> None:
+        for perform in performs:
+            if perform.firing in self.run.out:
+                task = asyncio.create_task(self._call(perform), name=perform.firing)
+                earlier = self._calls.pop(perform.firing, None)
+                self._calls[perform.firing] = task
+                if earlier is not None:  # interrupted and resumed in one breath
+                    earlier.cancel()
+                task.add_done_callback(lambda done, perform=perform: self._returned(perform, done))  # type: ignore[misc]  # mypy cannot infer a default's type
 
-    async def _perform(self, perform: Perform) -> None:
+    async def _call(self, perform: Perform) -> e.Fact:
         shell, run_id = self._shell, self.run.run_id
-        on_delta: Callable[[str, str], None] = lambda kind, text: shell.notify.delta(  # noqa: E731
-            run_id, perform.firing, kind=kind, text=text
-        )
-        fact = await call_model(
+
+        def on_delta(kind: str, text: str) -> None:
+            shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
+
+        return await call_model(
             perform, models=shell.models, limiter=shell.limiter, run_model=self.run.model, on_delta=on_delta
         )
-        self._inbox.put_nowait(fact)
+
+    def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
+        """A call is over. One that ended by itself is always heard of, even when a bug ended it."""
+        bug = None if task.cancelled() else task.exception()
+        if self._calls.get(perform.firing) is not task:
+            return  # dropped
+        del self._calls[perform.firing]
+        if bug is not None or task.cancelled():
+            log.error("the call of %s in run %s ended by a bug", perform.firing, self.run.run_id, exc_info=bug)
+            self._heard.append(failure_of_a_bug(perform, bug))
+        else:
+            self._heard.append(task.result())
+        self._wake.set()
 
     async def _drop_calls(self, keep: Mapping[str, object] | None = None) -> None:
         """Close the calls nobody waits for any more, down to the socket."""
-        dropped = [self._tasks.pop(path) for path in list(self._tasks) if keep is None or path not in keep]
+        dropped = [self._calls.pop(path) for path in list(self._calls) if keep is None or path not in keep]
         for task in dropped:
             task.cancel()
-        await asyncio.gather(*dropped, return_exceptions=True)
+        if dropped:
+            await asyncio.gather(*dropped, return_exceptions=True)
 
     def _refuse_the_rest(self) -> None:
-        while not self._inbox.empty():
-            item = self._inbox.get_nowait()
-            if isinstance(item, _Asked) and not item.reply.done():
-                item.reply.set_exception(StoreBusy("the run was stopped before this was handled; try again"))
+        for asked in self._asked:
+            if not asked.reply.done():
+                asked.reply.set_exception(StoreBusy("the run was stopped before this was handled; try again"))
+        self._asked.clear()
+
+
+def _finishes(action: Action) -> bool:
+    return isinstance(action, Record) and isinstance(action.fact, e.NodeFinished)

@@ -6,31 +6,43 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
-from agent_graph.core import checkpoint
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
-from agent_graph.engine.commands import Command, Expire, Interrupt, Resume
+from agent_graph.engine.commands import Command, Resume
+from agent_graph.engine.expiry import Expiry
 from agent_graph.engine.intake import check_input
+from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
-from agent_graph.engine.runner import Runner, Shell
-from agent_graph.errors import AgentGraphError, RunCapacity
+from agent_graph.engine.runner import Runner
+from agent_graph.engine.shell import Shell
+from agent_graph.errors import AgentGraphError, RunCapacity, RunTerminal, StoreBusy
 from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 UNFINISHED: Final = ("accepted", "running", "interrupted")
 PAGE: Final = 200
-LOOK_AGAIN_MS: Final = 30_000
-"""The longest sleep before the clock is looked at again: a machine that slept wakes gates late, not never."""
+ENDED: Final = "the process that drove the run ended"
+EXPECTED: Final = (AgentGraphError, AlreadyAnswered)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Whose turn it is to find or make a run's driver; there for as long as somebody waits."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
 
 
 class Supervisor:
@@ -42,10 +54,14 @@ class Supervisor:
         self._limits = limits
         self._runners: dict[str, Runner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._queue: deque[str] = deque()
-        self._opening: dict[str, asyncio.Lock] = {}
-        self._background: set[asyncio.Task[object]] = set()
-        self._timer: asyncio.Task[None] | None = None
+        self._queue: dict[str, None] = {}
+        """Runs that wait for a place, first come, first served."""
+        self._coming = 0
+        """Runs on the way from the queue to a driver."""
+        self._starting = 0
+        self._turns: dict[str, _Turn] = {}
+        self._background: set[asyncio.Task[Any]] = set()
+        self._expiry = Expiry(shell, self.ask)
         self._stopping = False
 
     # -- starting --------------------------------------------------------------------------------------------------
@@ -60,66 +76,151 @@ class Supervisor:
         (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
-        if len(self._queue) >= self._limits.queued_runs:
-            message = f"{len(self._queue)} runs wait for a place already; try again when some have ended"
-            raise RunCapacity(message, queued=len(self._queue), active=len(self._tasks))
+        self._check_capacity()
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
         fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by)
         event = e.Event(0, now, fact)
-        run = evolve(graph, new_run(), event)
-        row = run_row(graph, run, created_at_ms=now)
-        answered = answer(row) if answer is not None else None
-        await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
-        self.shell.notify.committed(run_id, [event])
-        if len(self._tasks) < self._limits.active_runs:
-            self._set_going(Runner(self.shell, graph, run))
+        # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
+        return await asyncio.shield(self._spawn(self._accept(graph, event, answer)))
+
+    def _check_capacity(self) -> None:
+        if self._stopping:
+            raise StoreBusy("the program is stopping; try again when it is there again")
+        waiting = len(self._queue) + self._starting - max(0, self._limits.active_runs - self._active())
+        if waiting >= self._limits.queued_runs:
+            message = f"{len(self._queue)} runs wait for a place already; try again when some have ended"
+            raise RunCapacity(message, queued=len(self._queue), active=self._active())
+        self._starting += 1
+
+    async def _accept(self, graph: Graph, event: e.Event, answer: Callable[[RunRow], Answered] | None) -> RunRow:
+        try:
+            run = evolve(graph, new_run(), event)
+            row = run_row(graph, run, created_at_ms=event.at_ms)
+            answered = answer(row) if answer is not None else None
+            await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
+        finally:
+            self._starting -= 1
+        self.shell.notify.committed(row.run_id, [event])
+        if self._stopping:
+            return row  # durable, and driven by the next process
+        if self._queue or self._active() >= self._limits.active_runs:
+            self._queue[row.run_id] = None
         else:
-            self._queue.append(run_id)
+            self._set_going(graph, Folded(run, 1, 0))
         return row
+
+    def _active(self) -> int:
+        return len(self._tasks) + self._coming
 
     async def drive(self, run_id: str) -> Runner:
         """See to it that the run is being driven; harmless when it is, or has nothing to do."""
-        async with self._opening.setdefault(run_id, asyncio.Lock()):
-            runner = self._runners.get(run_id)
-            if runner is None or runner.closed:
-                graph, run = await self.fold(run_id)
-                runner = Runner(self.shell, graph, run)
-                self._set_going(runner)
-        self._opening.pop(run_id, None)
+        async with self._turn(run_id):
+            return await self._runner(run_id)
+
+    async def _runner(self, run_id: str) -> Runner:
+        """The run's driver, found or made. Only with the run's turn; no await after it was looked at."""
+        runner = self._runners.get(run_id)
+        if runner is None or runner.closed:
+            graph, folded = await self._folded(run_id)
+            if self._stopping:
+                raise StoreBusy("the program is stopping; try again when it is there again")
+            runner = self._set_going(graph, folded)
         return runner
+
+    @asynccontextmanager
+    async def _turn(self, run_id: str) -> AsyncIterator[None]:
+        """One at a time for each run: two drivers of one run must never be."""
+        turn = self._turns.setdefault(run_id, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[run_id]
 
     async def fold(self, run_id: str) -> tuple[Graph, Run]:
         """The run as its log tells it, from the latest snapshot on. Raises `RunNotFound`, `StoreCorrupt`."""
+        graph, folded = await self._folded(run_id)
+        return graph, folded.run
+
+    async def _folded(self, run_id: str) -> tuple[Graph, Folded]:
         row = await self.shell.store.runs.get(run_id)
         graph = await self.catalog.get(row.graph_id, row.graph_version)
-        snapshot, events = await self.shell.store.runs.load(run_id)
-        run = checkpoint.load(graph, snapshot) if snapshot is not None else new_run()
-        for event in events:
-            evolve(graph, run, event)
-        return graph, run
+        return graph, await fold(self.shell.store, graph, run_id)
 
-    def _set_going(self, runner: Runner) -> None:
-        run_id = runner.run.run_id
+    def _set_going(self, graph: Graph, folded: Folded) -> Runner:
+        run_id = folded.run.run_id
+        runner = Runner(self.shell, Journal(self.shell, graph, folded), held=lambda: run_id in self._queue)
         self._runners[run_id] = runner
         task = asyncio.create_task(runner.drive(), name=run_id)
         self._tasks[run_id] = task
         task.add_done_callback(lambda done: self._driven(run_id, runner, done))
+        return runner
 
     def _driven(self, run_id: str, runner: Runner, task: asyncio.Task[None]) -> None:
         if self._runners.get(run_id) is runner:
             del self._runners[run_id]
             self._tasks.pop(run_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            expected = isinstance(error, AgentGraphError | AlreadyAnswered)
-            log.error("run %s stopped: %s", run_id, error, exc_info=None if expected else error)
-        if self._queue and len(self._tasks) < self._limits.active_runs and not self._stopping:
-            self._spawn(self.drive(self._queue.popleft()))
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("run %s stopped: %s", run_id, error, exc_info=None if isinstance(error, EXPECTED) else error)
+            code = error.code if isinstance(error, AgentGraphError) else "INTERNAL"
+            body: JsonObject = {"code": code, "message": f"the driver of the run stopped: {error}"}
+            self._spawn(self._set_aside(run_id, "the driver of the run stopped", body))
+        self._pump()
 
-    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _set_aside(self, run_id: str, reason: str, error: JsonObject) -> None:
+        """Say of a run that nobody drives that it is interrupted."""
+        async with self._turn(run_id):
+            runner = self._runners.get(run_id)
+            if runner is not None and not runner.closed:
+                return
+            graph, folded = await self._folded(run_id)
+            journal = Journal(self.shell, graph, folded)
+            if journal.run.lifecycle == "running" and journal.run.status != "waiting":
+                journal.record(e.RunInterrupted(reason, error))
+                await journal.commit()
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, EXPECTED):
+            log.error("a bug of ours, in the background", exc_info=error)
+
+    # -- the queue -------------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Give free places to those who wait for one."""
+        while self._queue and not self._stopping and self._active() < self._limits.active_runs:
+            run_id = next(iter(self._queue))
+            del self._queue[run_id]
+            self._coming += 1
+            self._spawn(self._take_up(run_id))
+
+    async def _take_up(self, run_id: str) -> None:
+        """Drive a run on that nobody drives."""
+        try:
+            async with self._turn(run_id):
+                try:
+                    reply = (await self._runner(run_id)).ask(Resume())
+                finally:
+                    self._coming -= 1  # from here on its driver counts
+            await reply
+        except RunTerminal:
+            pass  # somebody ended it while it waited
+        except AgentGraphError as error:
+            log.error("run %s could not be taken up: %s", run_id, error.message)
+        finally:
+            self._pump()
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -127,11 +228,11 @@ class Supervisor:
         """Have the run's driver handle a command; what it changed is durable when this returns.
 
         Raises what the command refuses with (then nothing was changed), `RunNotFound`, or what the store raises.
+        A command is obeyed even when whoever asked has gone.
         """
-        while True:
-            runner = await self.drive(run_id)
-            if not runner.closed:  # closed since: it had nothing to do and went home between two awaits
-                return await runner.ask(command)
+        async with self._turn(run_id):
+            reply = (await self._runner(run_id)).ask(command)
+        return await reply
 
     async def wait(
         self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = lambda row: row.status in TERMINAL
@@ -145,69 +246,61 @@ class Supervisor:
             if until(row) or left <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), left)
+                async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
+                    await changed.wait()
 
     def load(self) -> dict[str, int]:
         """How many runs are being driven and how many wait for a place."""
-        return {"active": len(self._tasks), "queued": len(self._queue)}
+        return {"active": self._active(), "queued": len(self._queue)}
+
+    def drives(self, run_id: str) -> bool:
+        """Whether the run is being moved by this process, or about to be."""
+        return run_id in self._runners or run_id in self._queue
+
+    async def rest(self) -> None:
+        """Return when no run is being driven and none waits for a place."""
+        while going := [*self._tasks.values(), *self._background]:
+            await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
 
     # -- life ------------------------------------------------------------------------------------------------------
 
-    async def recover(self) -> int:
-        """Drive on every unfinished run of the folder; returns how many. Call once, at start-up, by the owner."""
-        run_ids: list[str] = []
+    async def recover(self, *, resume: bool = True) -> int:
+        """Take over the unfinished runs of the folder; returns how many. Call once, at start-up, by the owner.
+
+        They are driven on, as places allow. What is not driven at once and reads ``running`` is honestly
+        ``interrupted``; with `resume` false that is all that happens.
+        """
+        running: list[str] = []
+        found = 0
         cursor: str | None = None
+        rows: list[RunRow] = []
         while True:
-            rows, cursor = await self.shell.store.runs.list(statuses=UNFINISHED, limit=PAGE, cursor=cursor)
-            run_ids += [row.run_id for row in rows]
+            page, cursor = await self.shell.store.runs.list(statuses=UNFINISHED, limit=PAGE, cursor=cursor)
+            rows += page
             if cursor is None:
                 break
-        for run_id in reversed(run_ids):  # oldest first
-            if len(self._tasks) < self._limits.active_runs:
-                self._spawn(self._take_up(run_id))
-            else:
-                self._queue.append(run_id)
+        for row in reversed(rows):  # oldest first
+            found += 1
+            if resume:
+                self._queue[row.run_id] = None
+        self._pump()
+        running = [row.run_id for row in rows if row.status == "running" and (not resume or row.run_id in self._queue)]
+        for run_id in running:
+            with contextlib.suppress(AgentGraphError):
+                await self._set_aside(run_id, ENDED, {})
         self.watch_gates()
-        return len(run_ids)
-
-    async def _take_up(self, run_id: str) -> None:
-        try:
-            await self.ask(run_id, Resume())
-        except AgentGraphError as error:
-            log.error("run %s could not be taken up: %s", run_id, error.message)
+        return found
 
     def watch_gates(self) -> None:
         """Expire approvals on time, whoever looks or not."""
-        if self._timer is None:
-            self._timer = asyncio.create_task(self._expire_gates())
-
-    async def _expire_gates(self) -> None:
-        notify, clock, approvals = self.shell.notify, self.shell.clock, self.shell.store.approvals
-        while True:
-            notify.gates.clear()
-            found = await approvals.next_expiry()
-            left = LOOK_AGAIN_MS if found is None else min(LOOK_AGAIN_MS, found[0] - clock.now_ms())
-            if found is not None and left <= 0:
-                try:
-                    await self.ask(found[1], Expire())
-                except AgentGraphError as error:
-                    log.error("an approval of run %s could not be expired: %s", found[1], error.message)
-                    left = LOOK_AGAIN_MS
-                else:
-                    continue
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(notify.gates.wait(), left / 1000)
+        self._expiry.watch()
 
     async def shutdown(self, reason: str) -> None:
         """Stop driving; what is in flight is closed and its run reads ``interrupted`` until it is driven again."""
         self._stopping = True
-        tasks = [task for task in (self._timer, *self._background) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        driving = [*self._tasks.values()]
+        await self._expiry.stop()
         for runner in [*self._runners.values()]:
             if not runner.closed:
-                with contextlib.suppress(AgentGraphError):
-                    await runner.ask(Interrupt(reason))
-        await asyncio.gather(*driving, return_exceptions=True)
+                runner.stop(reason)
+        while left := {*self._tasks.values(), *self._background}:
+            await asyncio.wait(left)

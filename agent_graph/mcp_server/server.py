@@ -53,7 +53,6 @@ def published(tools: Sequence[Tool]) -> list[types.Tool]:
             input_schema=input_schema(tool.params),
             output_schema=OUTPUT_SCHEMA,
             annotations=types.ToolAnnotations(
-                title=tool.title,
                 read_only_hint=tool.read_only,
                 destructive_hint=tool.destructive,
                 idempotent_hint=tool.idempotent,

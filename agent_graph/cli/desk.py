@@ -1,0 +1,152 @@
+"""Where a command's requests go: to the data folder itself, or through the process that owns it already."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import DataDirLocked, StoreBusy
+from agent_graph.tools.socket_client import Owner
+
+if TYPE_CHECKING:
+    from agent_graph.settings import Settings
+    from agent_graph.tools.deps import Deps
+
+PATIENCE_S: Final = 10.0
+"""Seconds a command waits for an owner that neither answers nor goes: short commands own the folder for a moment."""
+BETWEEN_LOOKS_S: Final = 0.05
+CLIENT: Final = "agent-graph"
+
+
+class Desk:
+    """An open data folder, whoever owns it; when its owner goes away this process takes its place.
+
+    Use it as an async context manager. With `drives` this process may set runs going: then it lets others in while it
+    owns the folder, and stays until everything it set going rests. A desk that only reads moves no run.
+    """
+
+    def __init__(self, settings: Settings, *, drives: bool, remark: Callable[[str], None]) -> None:
+        self.settings = settings
+        self._drives = drives
+        self._remark = remark
+        self._stack = AsyncExitStack()
+        self._deps: Deps | None = None
+        self._owner: Owner | None = None
+
+    @property
+    def owns(self) -> bool:
+        """This process owns the folder."""
+        return self._deps is not None
+
+    async def __aenter__(self) -> Desk:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._deps is not None and kind is None:
+                await self._rest(self._deps)
+        finally:
+            await self._stack.__aexit__(kind, error, trace)
+
+    async def _rest(self, deps: Deps) -> None:
+        others = deps.supervisor.load()["active"]
+        if others and self._drives:
+            self._remark(f"{others} run(s) of this folder still go on in this process; Ctrl-C leaves them resumable")
+            await deps.supervisor.rest()
+
+    async def open(self) -> None:
+        """Find the owner, or become it. Raises `DataDirLocked` when neither works, and the ``Store*`` errors."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        folder = self.settings.data_dir
+        while True:
+            if folder is not None and await (owner := Owner(folder, CLIENT)).answers():
+                self._owner = owner
+                return
+            try:
+                self._deps = await self._own()
+                self._owner = None
+                return
+            except DataDirLocked:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(BETWEEN_LOOKS_S)  # another process's lock: there is nothing to be woken by
+
+    async def _own(self) -> Deps:
+        from agent_graph.app import open_app
+
+        opened = open_app(self.settings, serve=self._drives, remark=self._remark)
+        return await self._stack.enter_async_context(opened)
+
+    async def call(self, tool: str, arguments: JsonObject, *, again: bool = True) -> JsonObject:
+        """The envelope of a tool. `again` says that asking twice does no harm: then an owner that goes away in the
+        middle is not noticed; otherwise that raises `StoreBusy`."""
+        while True:
+            try:
+                if self._deps is not None:
+                    return await _call(self._deps, tool, arguments)
+                assert self._owner is not None
+                return await self._owner.call(tool, arguments)
+            except ConnectionError as gone:
+                await self.open()
+                if not again:
+                    message = (
+                        "the process that owned the data folder went away before it answered; look, then ask again"
+                    )
+                    raise StoreBusy(message) from gone
+
+    async def resume(self, run_id: str) -> JsonObject:
+        """Have the run driven on, here or by the owner; the envelope of that."""
+        while True:
+            try:
+                if self._deps is not None:
+                    return await _resume(self._deps, run_id)
+                assert self._owner is not None
+                return await self._owner.resume(run_id)
+            except ConnectionError:
+                await self.open()
+
+    async def watch(self, run_id: str, *, cursor: int = 0) -> AsyncIterator[JsonObject]:
+        """What `tools.live.follow` gives. Raises ConnectionError when the owner goes away, `RunNotFound` never: ask
+        for the run first."""
+        from agent_graph.tools.live import follow
+
+        items = follow(self._deps, run_id, cursor=cursor) if self._deps else self._theirs(run_id, cursor)
+        async with aclosing(items) as each:  # type: ignore[type-var]  # both are generators
+            async for item in each:
+                yield item
+
+    async def _theirs(self, run_id: str, cursor: int) -> AsyncIterator[JsonObject]:
+        assert self._owner is not None
+        async with aclosing(self._owner.watch(run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # as above
+            async for item in items:
+                if "ok" not in item:
+                    yield item
+
+
+def key() -> str:
+    """A new idempotency key: the same request may be sent again."""
+    return f"cli-{secrets.token_hex(12)}"
+
+
+async def _call(deps: Deps, tool: str, arguments: JsonObject) -> JsonObject:
+    from agent_graph.tools.deps import Caller
+    from agent_graph.tools.registry import call
+
+    importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
+    return await call(deps, tool, arguments, caller=Caller("cli", CLIENT))
+
+
+async def _resume(deps: Deps, run_id: str) -> JsonObject:
+    from agent_graph.tools.deps import Caller
+    from agent_graph.tools.socket_server import resume
+
+    return await resume(deps, run_id, caller=Caller("cli", CLIENT))

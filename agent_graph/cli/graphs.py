@@ -1,0 +1,191 @@
+"""`validate`, `render`, `templates`, `graphs` and `schema`: graphs before they run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agent_graph.cli import sources
+from agent_graph.cli.desk import Desk
+from agent_graph.cli.options import AsJson, DataDir, Limit, OutFile, settings_of
+from agent_graph.cli.output import (
+    DONE,
+    finish,
+    give,
+    give_json,
+    issue_line,
+    issues,
+    one_line,
+    pretty,
+    refuse,
+    say,
+    table,
+)
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import InvalidArgument
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("validate")(validate)
+    app.command("render")(render)
+    app.command("templates")(templates)
+    app.command("graphs")(graphs)
+    app.command("schema")(schema)
+
+
+def nowhere() -> Desk:
+    """A desk for what needs no data folder."""
+    return Desk(settings_of(":memory:"), drives=False, remark=say)
+
+
+def validate(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A graph; - reads it from stdin.", show_default=False)],
+    *, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Check a graph without storing it: everything that is wrong at once, with its place and its repair."""
+
+    async def work() -> int:
+        async with nowhere() as desk:
+            spec = sources.read_spec(file, limits=desk.settings.limits)
+            answer = await desk.call("graph_create", {"spec": spec, "action": "validate"})
+        if not answer["ok"]:
+            return refuse(answer, as_json=as_json)
+        if as_json:
+            give_json(answer)
+        else:
+            give(f"{answer['graph_id']} is valid: {answer['graph_version']}")
+            for issue in issues(answer):
+                say(issue_line(issue))
+        return DONE
+
+    finish(work(), as_json=as_json)
+
+
+def render(
+    graph: Annotated[
+        str, typer.Argument(metavar="[TEMPLATE|FILE.json|GRAPH]", help="What to draw.", show_default=False)
+    ] = "",
+    *, run_id: Annotated[str, typer.Option("--run", metavar="RUN", help="Draw how this run went.")] = "",
+    param: Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE")] = None,
+    kind: Annotated[str, typer.Option("--format", help="mermaid or json.")] = "mermaid",
+    direction: Annotated[str, typer.Option(help="TD, LR, BT or RL.")] = "TD",
+    details: Annotated[bool, typer.Option("--details", help="Show what the nodes are configured to do.")] = False,
+    output: OutFile = None, as_json: AsJson = False, data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """Draw a graph as Mermaid, or how a run of it went."""
+
+    async def work() -> int:
+        settings = settings_of(data_dir)
+        arguments: JsonObject = {"format": kind, "direction": direction, "include_details": details}
+        source = _drawn(graph, run_id, param or [], settings=settings)
+        if source.spec is not None:
+            arguments["spec"] = source.spec
+        elif source.graph_id:
+            arguments["graph_id"] = source.graph_id
+        else:
+            arguments["run_id"] = run_id
+        desk = nowhere() if source.spec is not None else Desk(settings, drives=False, remark=say)
+        async with desk:
+            answer = await desk.call("graph_render", arguments)
+        if not answer["ok"]:
+            return refuse(answer, as_json=as_json)
+        data: Any = answer["data"]
+        if as_json:
+            give_json(answer, to=output)
+        else:
+            give(data["text"] if kind == "mermaid" else pretty(data), to=output)
+        return DONE
+
+    finish(work(), as_json=as_json)
+
+
+def _drawn(graph: str, run_id: str, params: list[str], *, settings: Any) -> sources.Source:
+    if bool(graph) == bool(run_id):
+        raise InvalidArgument("name a graph, or a run with --run: one of them", argument="graph")
+    return sources.find(graph, params, limits=settings.limits) if graph else sources.Source()
+
+
+def templates(
+    action: Annotated[str, typer.Argument(metavar="[show]", show_default=False)] = "",
+    template_id: Annotated[str, typer.Argument(metavar="[ID]", show_default=False)] = "",
+    *, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """List the templates, or show one with its parameters."""
+
+    async def work() -> int:
+        if action not in ("", "show") or bool(action) != bool(template_id):
+            raise typer.BadParameter("say `templates`, or `templates show ID`")
+        async with nowhere() as desk:
+            answer = await desk.call("graph_template_list", {})
+        data: Any = answer["data"]
+        if template_id:
+            from agent_graph.engine.templates import get
+
+            get(template_id)
+            data["templates"] = [each for each in data["templates"] if each["template_id"] == template_id]
+        if as_json:
+            give_json(answer)
+        elif template_id:
+            give(_shown(data["templates"][0]))
+        else:
+            rows = [(each["template_id"], each["title"]) for each in data["templates"]]
+            give(table(rows, head=("TEMPLATE", "WHAT IT IS")))
+        return DONE
+
+    finish(work(), as_json=as_json)
+
+
+def _shown(template: Any) -> str:
+    params: dict[str, Any] = template["params"].get("properties", {})
+    rows = [
+        (name, rule.get("type", ""), pretty(rule["default"]) if "default" in rule else "required",
+         rule.get("description", ""))
+        for name, rule in params.items()
+    ]  # fmt: skip
+    sample = template["sample"]
+    typed = one_line(pretty(sample["input"]), 300).replace("'", "'\\''")
+    return (
+        f"{template['template_id']}, version {template['version']}: {template['title']}\n{template['description']}\n\n"
+        f"{table(rows, head=('PARAMETER', 'TYPE', 'DEFAULT', 'WHAT IT IS'))}\n"
+        f"For example: agent-graph run {template['template_id']} '{typed}'\n"
+    )
+
+
+def graphs(
+    *, query: Annotated[str, typer.Option(help="Only those with this in id or description.")] = "",
+    limit: Limit = 50, as_json: AsJson = False, data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """List the stored graphs."""
+
+    async def work() -> int:
+        async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
+            answer = await desk.call("graph_list", {"query": query, "limit": limit})
+        if not answer["ok"]:
+            return refuse(answer, as_json=as_json)
+        data: Any = answer["data"]
+        if as_json:
+            give_json(answer)
+            return DONE
+        rows = [
+            (each["graph_id"], each["node_count"], each["graph_version"][:19], one_line(each["description"], 80))
+            for each in data["graphs"]
+        ]
+        give(table(rows, head=("GRAPH", "NODES", "VERSION", "WHAT IT IS")) or "no graphs yet")
+        return DONE
+
+    finish(work(), as_json=as_json)
+
+
+def schema(*, output: OutFile = None, as_json: AsJson = False) -> None:
+    """Print the JSON Schema of a graph."""
+
+    async def work() -> int:
+        from agent_graph.core.spec import json_schema
+
+        published = json_schema()
+        give_json({"ok": True, "data": published} if as_json else published, to=output)
+        return DONE
+
+    finish(work(), as_json=as_json)

@@ -1,0 +1,59 @@
+"""The command `agent-graph`: hands its arguments to typer, and answers `--version` before anything is imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from agent_graph import __version__
+
+if TYPE_CHECKING:
+    import typer
+
+BUG = 5
+
+
+def main() -> int:
+    """Run the command line of this process; returns its exit code."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"agent-graph {__version__}")
+        return 0
+    sys.excepthook = _bug
+    from typer.main import get_command
+
+    code = get_command(commands()).main(sys.argv[1:], prog_name="agent-graph", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def commands() -> typer.Typer:
+    """Every command, in the order in which `--help` shows them."""
+    import typer
+
+    from agent_graph.cli import approvals, graphs, running, runs, serving
+
+    app = typer.Typer(
+        help="Councils, reviews and other multi-step LLM work as one JSON graph.",
+        epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 waiting for a decision, 4 no model in reach, "
+        "5 the store, 130 stopped by Ctrl-C.",
+        no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    for group in (running, graphs, runs, approvals, serving):
+        group.register(app)
+    app.callback()(_options)
+    return app
+
+
+def _options() -> None:
+    """Councils, reviews and other multi-step LLM work as one JSON graph, on your own machine."""
+
+
+def _bug(kind: type[BaseException], error: BaseException, trace: object) -> None:
+    """A bug of ours in one line; its trace is for whoever sets AGENT_GRAPH_LOG=debug."""
+    import os
+    import traceback
+
+    if os.environ.get("AGENT_GRAPH_LOG", "").lower() == "debug":
+        traceback.print_exception(kind, error, error.__traceback__)
+    print(f"INTERNAL: a bug of ours ({kind.__name__}: {error}); AGENT_GRAPH_LOG=debug shows where", file=sys.stderr)
+    raise SystemExit(BUG)

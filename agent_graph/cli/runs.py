@@ -1,0 +1,216 @@
+"""`runs`, `events` and `cancel`: runs that are there."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from agent_graph.cli.desk import Desk, key
+from agent_graph.cli.options import AsJson, DataDir, Limit, settings_of
+from agent_graph.cli.output import DONE, finish, give, give_json, one_line, pretty, refuse, say, table
+from agent_graph.core.jsonvalue import JsonObject, compact
+
+RUN = Annotated[str, typer.Argument(metavar="RUN", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("runs")(runs)
+    app.command("events")(events)
+    app.command("cancel")(cancel)
+
+
+def runs(
+    action: Annotated[str, typer.Argument(metavar="[show]", show_default=False)] = "",
+    run_id: Annotated[str, typer.Argument(metavar="[RUN]", show_default=False)] = "",
+    *, node: Annotated[str, typer.Option(metavar="ID", help="With show: what this node did.")] = "",
+    state: Annotated[bool, typer.Option("--state", help="With show: the whole state too.")] = False,
+    status: Annotated[str, typer.Option(help="Only runs with this status.")] = "",
+    graph: Annotated[str, typer.Option(help="Only runs of this graph.")] = "",
+    limit: Limit = 20, as_json: AsJson = False, data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """List the runs, newest first, or show one of them."""
+
+    async def work() -> int:
+        if action not in ("", "show") or bool(action) != bool(run_id):
+            raise typer.BadParameter("say `runs`, or `runs show RUN`")
+        async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
+            if node:
+                return await _node(desk, run_id, node, as_json=as_json)
+            if run_id:
+                return _show(await desk.call("graph_run_get", {"run_id": run_id, "include_state": state}), as_json)
+            asked: JsonObject = {"status": status, "graph_id": graph, "limit": limit}
+            return _list(await desk.call("graph_run_list", asked), as_json)
+
+    finish(work(), as_json=as_json)
+
+
+def _list(answer: JsonObject, as_json: bool) -> int:
+    if not answer["ok"]:
+        return refuse(answer, as_json=as_json)
+    data: Any = answer["data"]
+    if as_json:
+        give_json(answer)
+        return DONE
+    rows = [(run["run_id"], run["status"], run["graph_id"], moment(run["created_at_ms"])) for run in data["runs"]]
+    give(table(rows, head=("RUN", "STATUS", "GRAPH", "CREATED")) or "no runs yet")
+    return DONE
+
+
+def _show(answer: JsonObject, as_json: bool) -> int:
+    if not answer["ok"]:
+        return refuse(answer, as_json=as_json)
+    if as_json:
+        give_json(answer)
+        return DONE
+    run: Any = answer["data"]
+    usage = run["usage"]
+    lines = [
+        f"{run['run_id']}  {run['status']}",
+        f"graph    {run['graph_id']} {run['graph_version']}",
+        f"started  {moment(run['started_at_ms'])}",
+        f"ended    {moment(run['finished_at_ms'])}",
+        "usage    " + ", ".join(f"{name} {value}" for name, value in usage.items()),
+    ]
+    if error := run.get("error"):
+        lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
+    lines += [f"waits    for a decision on {gate['approval_id']}" for gate in run.get("pending_approvals", [])]
+    if run.get("skipped"):
+        lines.append(f"skipped  {', '.join(run['skipped'])}")
+    for name, title in (("final_state", "result"), ("state", "state")):
+        if name in run:
+            lines += ["", f"{title}:", pretty(run[name])]
+    give("\n".join(lines))
+    return DONE
+
+
+async def _node(desk: Desk, run_id: str, node: str, *, as_json: bool) -> int:
+    """The events of one node, whole."""
+    found: list[JsonObject] = []
+    cursor: Any = 0
+    while True:
+        answer = await desk.call("graph_run_events", {"run_id": run_id, "cursor": cursor, "limit": 200})
+        if not answer["ok"]:
+            return refuse(answer, as_json=as_json)
+        data: Any = answer["data"]
+        found += [event for event in data["events"] if event.get("node_id") == node]
+        cursor = data["next_cursor"]
+        if not data["truncated"]:
+            break
+    if as_json:
+        give_json({"ok": True, "data": {"run_id": run_id, "node_id": node, "events": list(found)}, "run_id": run_id})
+    else:
+        give("\n".join(_event(event, whole=True) for event in found) or f"{node} did nothing in this run")
+    return DONE
+
+
+def moment(at_ms: int | None) -> str:
+    """A time as people of this place read it."""
+    return "" if at_ms is None else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def events(
+    run_id: RUN, *, follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the run does.")] = False,
+    cursor: Annotated[int, typer.Option(min=0, help="The seq of the first.")] = 0,
+    as_json: AsJson = False, data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """Print the events of a run; with --json and --follow one envelope a line for each page."""
+
+    async def work() -> int:
+        async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
+            if follow:
+                return await _follow(desk, run_id, cursor, as_json=as_json)
+            return await _events(desk, run_id, cursor, as_json=as_json)
+
+    finish(work(), as_json=as_json)
+
+
+async def _events(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int:
+    """All from `cursor` on, however many pages that takes; as JSON they are one envelope."""
+    found: list[Any] = []
+    while True:
+        answer = await desk.call("graph_run_events", {"run_id": run_id, "cursor": cursor, "limit": 200})
+        if not answer["ok"]:
+            return refuse(answer, as_json=as_json)
+        data: Any = answer["data"]
+        if as_json:
+            found += data["events"]
+        elif data["events"]:
+            give("\n".join(map(_event, data["events"])))
+        cursor = data["next_cursor"]
+        if not data["truncated"]:
+            break
+    if as_json:
+        data["events"] = found
+        give_json(answer)
+    return DONE
+
+
+async def _follow(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int:
+    answer = await desk.call("graph_run_get", {"run_id": run_id})
+    if not answer["ok"]:
+        return refuse(answer, as_json=as_json)
+    while True:
+        try:
+            async with aclosing(desk.watch(run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # it is a generator
+                async for item in items:
+                    seq = item.get("seq")
+                    if isinstance(seq, int):
+                        cursor = seq + 1
+                        give(compact(item) if as_json else _event(item))
+                    elif item["type"] == "run_status" and desk.owns and not item["driven"]:
+                        if item["status"] not in ("completed", "failed", "cancelled"):
+                            say(f"nobody drives {run_id} ({item['status']}): agent-graph resume {run_id}")
+                        return DONE
+            return DONE
+        except ConnectionError:
+            await desk.open()
+
+
+def _event(event: Any, *, whole: bool = False) -> str:
+    """An event in one line: seq, time, type, where, and the rest as JSON."""
+    rest = {
+        name: value
+        for name, value in event.items()
+        if name not in ("seq", "at_ms", "type", "prev", "firing", "node_path", "node_id")
+    }
+    words = compact(rest) if rest else ""
+    at = datetime.fromtimestamp(event["at_ms"] / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    return (
+        f"{event['seq']:>5}  {at}  {event['type']:<20} {one_line(str(event.get('firing', ''))):<24} "
+        f"{one_line(words, 0 if whole else 160)}".rstrip()
+    )
+
+
+# -- cancelling ----------------------------------------------------------------------------------------------------
+
+
+def cancel(
+    run_id: RUN,
+    *, reason: Annotated[str, typer.Option(help="Why; kept in the run's events.", show_default=False)],
+    as_json: AsJson = False, data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """End a run: calls in flight are closed, what was finished stays."""
+
+    async def work() -> int:
+        async with Desk(settings_of(data_dir), drives=True, remark=say) as desk:
+            asked: JsonObject = {"run_id": run_id, "reason": reason, "idempotency_key": key()}
+            answer = await desk.call("graph_run_cancel", asked)
+            if not answer["ok"]:
+                return refuse(answer, as_json=as_json)
+            data: Any = answer["data"]
+            if as_json:
+                give_json(answer)
+            elif data["terminal"]:
+                say(f"{run_id} has {data['status']} already; nothing was changed")
+            else:
+                say(f"{run_id} is cancelled")
+            return DONE
+
+    finish(work(), as_json=as_json)

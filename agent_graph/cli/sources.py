@@ -1,0 +1,131 @@
+"""What a person types where a graph is wanted: a template, a file or a stored graph; and texts and JSON to read."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.limits import Limits
+from agent_graph.errors import GraphNotFound, InputInvalid, InputTooLarge, InvalidArgument
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph: either its spec, or the id of a stored one."""
+
+    spec: JsonObject | None = None
+    graph_id: str = ""
+
+
+def find(name: str, params: list[str], *, limits: Limits) -> Source:
+    """A template wins over a file, a file over a stored graph; what looks like a path is one.
+
+    Raises `InvalidArgument` for parameters where no template is, `TemplateParamsInvalid`, and what reading raises.
+    """
+    from agent_graph.core.template import instantiate, params_from_text
+    from agent_graph.engine.templates import templates
+
+    template = templates().get(name)
+    if template is not None:
+        return Source(instantiate(template, template.id, params=params_from_text(template, _pairs(params))))
+    if params:
+        raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
+    if name == STDIN or _is_path(name):
+        return Source(read_spec(name, limits=limits))
+    return Source(graph_id=name)
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".json") or "/" in name or Path(name).is_file()
+
+
+def unknown(name: str) -> GraphNotFound:
+    """Nothing has that name."""
+    from difflib import get_close_matches
+
+    from agent_graph.engine.templates import templates
+
+    close = get_close_matches(name, templates(), n=1)
+    hint = f"; did you mean {close[0]}?" if close else "; agent-graph templates and agent-graph graphs list them"
+    return GraphNotFound(f"there is no template, file or stored graph {name!r}{hint}", graph_id=name)
+
+
+def _pairs(params: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for param in params:
+        name, sign, value = param.partition("=")
+        if not sign or not name:
+            raise InvalidArgument(f"--param takes NAME=VALUE, not {param!r}", argument="param")
+        pairs[name] = value
+    return pairs
+
+
+def read_spec(name: str, *, limits: Limits) -> JsonObject:
+    """The spec in a file, or on stdin."""
+    spec = read_json(name, max_bytes=limits.spec_bytes, max_depth=limits.json_depth)
+    if not isinstance(spec, dict):
+        raise InputInvalid(f"{_named(name)} holds no graph: a graph is a JSON object")
+    return spec
+
+
+def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
+    """The JSON in a file, or on stdin. Raises `InvalidArgument` when there is none, and what `parse_json` raises."""
+    try:
+        return parse_json(_bytes(name, max_bytes), max_bytes=max_bytes, max_depth=max_depth)
+    except InputInvalid as error:
+        raise InputInvalid(f"{_named(name)}: {error.message}", **error.details) from None
+
+
+def read_input(text: str | None, file: Path | None, *, limits: Limits) -> JsonValue:
+    """The input of a run: a text, stdin as a text without its last newline, or the JSON of a file."""
+    if text is not None and file is not None:
+        raise InvalidArgument("give a text or --input, not both", argument="input")
+    if file is not None:
+        return read_json(str(file), max_bytes=limits.input_bytes, max_depth=limits.json_depth)
+    if text != STDIN:
+        return text or ""
+    try:
+        return _bytes(STDIN, limits.input_bytes).decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise InputInvalid("standard input is not UTF-8") from None
+
+
+def _bytes(name: str, most: int) -> bytes:
+    try:
+        if name == STDIN:
+            content = sys.stdin.buffer.read(most + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidArgument(f"{_named(name)} cannot be read: {reason}", argument="file") from error
+    if len(content) > most:
+        raise InputTooLarge(f"{_named(name)} is larger than {most} bytes", limit=most)
+    return content
+
+
+def _named(name: str) -> str:
+    return "standard input" if name == STDIN else name
+
+
+async def stored(desk: Any, source: Source, *, tell: Any) -> JsonObject:
+    """The envelope of the graph in the data folder: {graph_id, graph_version}; a spec is stored first.
+
+    Another version under its name is replaced as the current one: old versions stay, and runs are pinned to theirs.
+    """
+    if source.spec is None:
+        found: JsonObject = await desk.call("graph_status", {"resource": "graph", "graph_id": source.graph_id})
+        return found
+    made: JsonObject = await desk.call("graph_create", {"spec": source.spec})
+    if made["ok"] or made["error_code"] != "GRAPH_VERSION_CONFLICT":
+        return made
+    replaced: JsonObject = await desk.call("graph_create", {"spec": source.spec, "overwrite": True})
+    if replaced["ok"]:
+        tell(f"graph {replaced['graph_id']} has a new version; the ones before stay")
+    return replaced

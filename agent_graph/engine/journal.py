@@ -1,0 +1,132 @@
+"""One run's fold and what of it is not stored yet: records facts, commits them, and knows when it is ahead of the log.
+
+The only place that writes events of a run. A commit that is refused leaves the fold ahead of the log; it is then
+`stale`, and nothing may be recorded before `catch_up` has read it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from agent_graph.core import checkpoint
+from agent_graph.core import events as e
+from agent_graph.core.graph import Graph
+from agent_graph.core.run import Run
+from agent_graph.core.scheduler import evolve, new_run
+from agent_graph.engine.rows import approval_row, run_row
+from agent_graph.engine.shell import Shell
+from agent_graph.store.base import Answered, Commit, Store
+
+SNAPSHOT_EVENTS: Final = 64
+"""Events between snapshots at least; more when the last snapshot was larger than what has been written since."""
+EVENT_BYTES: Final = 512
+"""What an event is taken to weigh, when that is compared with a snapshot."""
+PAGE: Final = 1000
+
+_GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A run as its log tells it; `since` events were read after a snapshot of `weight` bytes (0 = none)."""
+
+    run: Run
+    since: int
+    weight: int
+
+
+async def fold(store: Store, graph: Graph, run_id: str) -> Folded:
+    """Fold the log from the latest snapshot on. Raises `RunNotFound`, `StoreCorrupt`."""
+    snapshot, events = await store.runs.load(run_id)
+    run, weight = new_run(), 0
+    if snapshot is not None:
+        try:
+            run, weight = checkpoint.load(graph, snapshot), len(snapshot)
+        except (KeyError, TypeError, ValueError):  # of another program's version: the events are the run
+            events = await _all_events(store, run_id)
+    for event in events:
+        evolve(graph, run, event)
+    return Folded(run, len(events), weight)
+
+
+async def _all_events(store: Store, run_id: str) -> tuple[e.Event, ...]:
+    events: list[e.Event] = []
+    while True:
+        page = await store.runs.events(run_id, first_seq=len(events), limit=PAGE)
+        events += [e.Event(stored.seq, stored.at_ms, e.from_json(stored.body)) for stored in page]
+        if len(page) < PAGE:
+            return tuple(events)
+
+
+class Journal:
+    """The fold of one run, kept level with its log."""
+
+    def __init__(self, shell: Shell, graph: Graph, folded: Folded) -> None:
+        self.graph = graph
+        self.run = folded.run
+        self.stale = False
+        """The log did not take what the fold holds: `catch_up` first."""
+        self._shell = shell
+        self._pending: list[e.Event] = []
+        self._touched: dict[str, None] = {}
+        self._since = folded.since
+        self._weight = folded.weight
+
+    @property
+    def finishes(self) -> bool:
+        """What waits for the next commit holds the end of a firing."""
+        return any(isinstance(event.fact, e.NodeFinished) for event in self._pending)
+
+    @property
+    def level(self) -> bool:
+        """Nothing waits for the next commit."""
+        return not self._pending
+
+    def record(self, *facts: e.Fact) -> None:
+        """Fold facts in; they are durable after the next `commit`."""
+        for fact in facts:
+            event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
+            evolve(self.graph, self.run, event)
+            self._pending.append(event)
+            if isinstance(fact, _GATE_FACTS):
+                self._touched[fact.approval_id] = None
+
+    async def commit(self, answered: Answered | None = None) -> None:
+        """Store what was recorded, with `answered` in the same transaction. Raises what the store raises, and is
+        stale then."""
+        if not self._pending and answered is None:
+            return
+        run, pending = self.run, self._pending
+        gates = [approval_row(self.graph, run, run.gates[name]) for name in self._touched]
+        commit = Commit(
+            run=run_row(self.graph, run, created_at_ms=run.accepted_at_ms),
+            expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
+            approvals=gates, answered=answered,
+        )  # fmt: skip
+        self._pending, self._touched = [], {}
+        self.stale = True  # until the store has said yes, and when this is cancelled half-way
+        await self._shell.store.runs.commit(commit)
+        self.stale = False
+        self._shell.notify.committed(run.run_id, pending)
+        if gates:
+            self._shell.notify.gates.set()
+
+    async def catch_up(self, held: Iterable[str] = ()) -> None:
+        """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""
+        folded = await fold(self._shell.store, self.graph, self.run.run_id)
+        self.run, self._since, self._weight = folded.run, folded.since, folded.weight
+        self._pending, self._touched, self.stale = [], {}, False
+        for path in held:
+            if path in self.run.open:
+                self.run.hand_over(path)
+
+    def _snapshot(self, count: int) -> bytes | None:
+        """A snapshot now and then: never one that weighs more than what it saves."""
+        self._since += count
+        if self._since < max(SNAPSHOT_EVENTS, self._weight // EVENT_BYTES) or self.run.terminal:
+            return None
+        data = checkpoint.dump(self.run)
+        self._since, self._weight = 0, len(data)  # so sizes grow geometrically
+        return data

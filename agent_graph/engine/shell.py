@@ -1,0 +1,22 @@
+"""What every run of a process shares: where it is kept, what time it is, who is told, who answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_graph.engine.clock import Clock
+from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.models import Models
+from agent_graph.engine.notify import Notify
+from agent_graph.store.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What every runner of a process shares."""
+
+    store: Store
+    clock: Clock
+    notify: Notify
+    models: Models
+    limiter: Limiter

@@ -1,0 +1,151 @@
+"""Lets other processes of the same user work with a data folder through the process that owns it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from agent_graph.core.jsonvalue import JsonObject, parse_json
+from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
+from agent_graph.tools import live, registry, runs
+from agent_graph.tools import socket_wire as wire
+from agent_graph.tools.deps import Caller, Deps
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS: Final = 64
+REQUEST_S: Final = 30.0
+"""Seconds a client has to send its line."""
+LINGER_S: Final = 60.0
+"""Seconds a client may leave what it was sent unread before it is left."""
+
+
+@asynccontextmanager
+async def serve(deps: Deps, folder: Path) -> AsyncIterator[None]:
+    """Answer on the folder's socket until the block ends; the caller holds the folder's lock.
+
+    No client can hurt the owner: one that vanishes, stalls or sends nonsense costs its own connection.
+    """
+    importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
+    listener = wire.listening(folder)
+    doors = _Door(deps)
+    server = await asyncio.start_unix_server(doors.connected, sock=listener, limit=wire.request_bytes(deps.limits))
+    try:
+        yield
+    finally:
+        server.close()
+        with contextlib.suppress(OSError, AgentGraphError):
+            wire.remove(folder)
+        await doors.close()
+
+
+async def resume(deps: Deps, run_id: str, *, caller: Caller) -> registry.Envelope:
+    """Drive a run on, as an envelope: ``data`` is {run_id, resumed}."""
+    try:
+        return registry.success(await runs.resume(registry.Call(deps, None, caller, "", ""), run_id))
+    except AgentGraphError as refusal:
+        return registry.failure(refusal)
+
+
+class _Door:
+    """Every connection of one owner."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._tasks) >= CONNECTIONS or not wire.is_same_user(writer.get_extra_info("socket")):
+            writer.transport.abort()
+            return
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (ConnectionError, TimeoutError) as lost:
+            log.debug("a client of the socket is gone: %r", lost)
+        except asyncio.CancelledError:
+            log.debug("the owner stops; a client is left")
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = await self._request(reader)
+            if request is None:
+                return
+            if "watch" in request:
+                await self._watch(request, reader, writer)
+                return
+            answer = await self._answer(request)
+        except AgentGraphError as refusal:
+            answer = registry.failure(refusal)
+        await _send(writer, answer)
+
+    async def _request(self, reader: asyncio.StreamReader) -> JsonObject | None:
+        """The one line of a client; None when it went away without one."""
+        limits = self._deps.limits
+        try:
+            text = await asyncio.wait_for(reader.readuntil(b"\n"), REQUEST_S)
+        except asyncio.IncompleteReadError:
+            return None
+        except asyncio.LimitOverrunError:
+            most = wire.request_bytes(limits)
+            raise InputTooLarge(f"a request takes at most {most} bytes", limit=most) from None
+        request = parse_json(text, max_bytes=wire.request_bytes(limits), max_depth=limits.json_depth + 8)
+        if not isinstance(request, dict):
+            raise InvalidArgument("a request is a JSON object")
+        return request
+
+    async def _answer(self, request: JsonObject) -> registry.Envelope:
+        caller = Caller("cli", str(request.get("client", ""))[:200])
+        if isinstance(run_id := request.get("resume"), str):
+            return await resume(self._deps, run_id, caller=caller)
+        name, arguments = request.get("tool"), request.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise InvalidArgument("a request names a tool and its arguments, a run to resume, or a run to watch")
+        return await registry.call(self._deps, name, arguments, caller=caller)
+
+    async def _watch(self, request: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        run_id, cursor = request["watch"], request.get("cursor", 0)
+        if not isinstance(run_id, str) or not isinstance(cursor, int) or isinstance(cursor, bool) or cursor < 0:
+            raise InvalidArgument("to watch takes a run's id and the seq of the first event")
+        await self._deps.store.runs.get(run_id)
+        shown = asyncio.create_task(self._show(run_id, cursor, writer))
+        gone = asyncio.create_task(reader.read(1))
+        try:
+            await asyncio.wait({shown, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if shown.done():
+                shown.result()
+        finally:
+            for task in (shown, gone):
+                task.cancel()
+            await asyncio.gather(shown, gone, return_exceptions=True)
+
+    async def _show(self, run_id: str, cursor: int, writer: asyncio.StreamWriter) -> None:
+        await _send(writer, registry.success({"run_id": run_id}))
+        async with aclosing(live.follow(self._deps, run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # it is a generator
+            async for item in items:
+                await _send(writer, item)
+
+
+async def _send(writer: asyncio.StreamWriter, message: JsonObject) -> None:
+    writer.write(wire.line(message))
+    try:
+        async with asyncio.timeout(LINGER_S):
+            await writer.drain()
+    except TimeoutError:
+        raise StoreBusy("the client reads nothing") from None

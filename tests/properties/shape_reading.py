@@ -1,0 +1,103 @@
+"""What engine.md section 2 says of a graph's shape, found in the spec by plain searches: ways, forward order, reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def ways_of(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """Node -> the nodes it can put a token on, once each: declared edges first, then targets."""
+    declared = declared_of(spec)
+    ways = {}
+    for node in spec["nodes"]:
+        targets = [target for target in targets_of(node) if target not in ("END", "END_RUN")]
+        ways[node["id"]] = list(dict.fromkeys([t for t in declared[node["id"]] if t != "END"] + targets))
+    return ways
+
+
+def targets_of(node: dict[str, Any]) -> list[str]:
+    """What a node can choose: rules, default; branches; entry, exit, on_limit; on_reject, on_request_changes."""
+    config = node.get("config", {})
+    found: list[Any] = []
+    for rule in config.get("rules", ()):
+        found += rule["targets"]
+    found += config.get("default") or []
+    found += [branch["entry"] for branch in config.get("branches", ())]
+    if node["type"] == "loop":
+        found += [config["entry"], config["exit"], *(config.get("on_limit") or [])]
+    for name in ("on_reject", "on_request_changes"):
+        if isinstance(config.get(name), list):
+            found += config[name]
+    return found
+
+
+def declared_of(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """Node -> targets of its declared edges, END among them; a branch node without out-edges leads to the join."""
+    declared: dict[str, list[str]] = {node["id"]: [] for node in spec["nodes"]}
+    for edge in spec.get("edges", ()):
+        if edge["from"] != "START":
+            declared[edge["from"]].append(edge["to"])
+    nodes = {node["id"]: node for node in spec["nodes"]}
+    for node in spec["nodes"]:
+        join = node.get("config", {}).get("join", "") if node["type"] == "parallel" else ""
+        if not join:
+            continue
+        seen, todo = {join}, [branch["entry"] for branch in node["config"]["branches"]]
+        while todo:
+            name = todo.pop()
+            if name in seen or name == "END":
+                continue
+            seen.add(name)
+            onward = declared[name] + targets_of(nodes[name])
+            if not onward:
+                declared[name] = [join]
+            todo += onward
+    return declared
+
+
+def forward_order(spec: dict[str, Any]) -> list[str]:
+    """Reverse postorder of a depth-first search from the entry."""
+    ways, seen, postorder = ways_of(spec), set(), []
+
+    def visit(name: str) -> None:
+        seen.add(name)
+        for target in ways[name]:
+            if target not in seen:
+                visit(target)
+        postorder.append(name)
+
+    visit(spec["entry"])
+    return [*reversed(postorder), *(name for name in ways if name not in seen)]
+
+
+def after(ways: dict[str, list[str]], name: str) -> set[str]:
+    """The nodes a token at `name` can get to; `name` itself when it lies on a cycle."""
+    seen: set[str] = set()
+    todo = list(ways[name])
+    while todo:
+        here = todo.pop()
+        if here not in seen:
+            seen.add(here)
+            todo += ways[here]
+    return seen
+
+
+class Feeds:
+    """Whether a path leads from a node to an edge that avoids the edge's target; kept, because the graph stays."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.ways = ways_of(spec)
+        self.known: dict[tuple[str, str, str], bool] = {}
+
+    def __call__(self, active: str, edge: tuple[str, str]) -> bool:
+        key = (active, *edge)
+        if key not in self.known:
+            source, avoided = edge
+            seen, todo = set(), [active]
+            while todo:
+                name = todo.pop()
+                if name not in seen and name != avoided:
+                    seen.add(name)
+                    todo += self.ways[name]
+            self.known[key] = source in seen
+        return self.known[key]
