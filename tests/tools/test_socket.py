@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -101,11 +101,12 @@ def left_by_the_dead(folder: Path) -> None:
 
 
 @pytest.fixture
-def no_socket(folder: Path) -> Path:
+def no_socket(folder: Path) -> Iterator[None]:
     folder.mkdir()
     path = folder / wire.SOCKET_NAME
     path.write_text("mine", encoding="utf-8")
-    return path
+    yield
+    assert path.read_text(encoding="utf-8") == "mine"
 
 
 async def test_a_socket_that_a_dead_owner_left_is_replaced(folder: Path, left_by_the_dead: None) -> None:
@@ -114,11 +115,10 @@ async def test_a_socket_that_a_dead_owner_left_is_replaced(folder: Path, left_by
         assert await Owner(folder).answers()
 
 
-async def test_what_is_no_socket_is_not_replaced(folder: Path, no_socket: Path) -> None:
+async def test_what_is_no_socket_is_not_replaced(folder: Path, no_socket: None) -> None:
     with pytest.raises(StoreUnusable, match="is not a socket"):
         async with open_app(settings_for(folder)):
             pass
-    assert stat.S_ISREG(no_socket.lstat().st_mode)
     async with open_app(settings_for(folder), serve=False):
         pass
 
