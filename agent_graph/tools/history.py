@@ -95,7 +95,8 @@ async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
         if events or left <= 0 or row.status in TERMINAL:
             break
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), left)
+            async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
+                await changed.wait()
     return {
         "run_id": args.run_id, "events": events, "next_cursor": following, "gap": False,
         "truncated": following < row.seq, "dropped": 0,
