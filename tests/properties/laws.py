@@ -15,7 +15,7 @@ from agent_graph.core.record import canonical_record
 from agent_graph.core.scheduler import decide
 from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
 from tests.properties.graphs import Case
-from tests.properties.second_reading import Firing, Reading
+from tests.properties.second_reading import Firing, Past, Reading
 from tests.properties.world import World
 
 TIMELESS_ERRORS = frozenset({"OUTPUT_KEY_NOT_WRITTEN"})
@@ -160,10 +160,29 @@ def agrees(drive: Drive, reading: Reading) -> None:
     assert not reading.errors(), f"{drive.run.status}, and the second reading fails with {reading.errors()}"
     assert set(expected) == set(got), f"{set(expected) - set(got)} do not fire"
     assert drive.run.status == expected_status(reading)
+    conflicts_agree(drive, reading)
     if drive.run.status in TERMINAL:
         assert as_text(state(drive.run)) == as_text(reading.final_state()), "another final state"
         stuck = [edge for edge, tokens in reading.edges.items() if tokens]
         assert not stuck, f"tokens are stuck on {stuck}"
+
+
+def conflicts_agree(drive: Drive, reading: Reading) -> None:
+    """Each write conflict is told where its writes first meet: the later wins, and every loser is named there."""
+    told: dict[str, list[events.WriteConflict]] = {}
+    for event in drive.log:
+        if isinstance(event.fact, events.WriteConflict):
+            told.setdefault(event.fact.firing, []).append(event.fact)
+    parts: dict[str, Sequence[Past]] = {firing.path: firing.parts for firing in reading.firings.values()}
+    parts["END"] = [token.past for token in reading.ended] if drive.run.status in TERMINAL else []
+    for path, pasts in parts.items():
+        pairs = reading.conflicts(pasts)
+        facts = told.pop(path, [])
+        got = {(loser, fact.winner) for fact in facts for loser in fact.losers}
+        assert got <= pairs, f"{path} tells of conflicts that are none: {got - pairs}"
+        lost = {loser for loser, _ in pairs}
+        assert lost == {loser for loser, _ in got}, f"{path} does not tell what is lost: {pairs}"
+    assert not told
 
 
 def expected_status(reading: Reading) -> str:
