@@ -11,7 +11,6 @@ from agent_graph.core import checkpoint, events, statepath
 from agent_graph.core.effects import MISSING, Done
 from agent_graph.core.events import Event
 from agent_graph.core.outcome import final_state, state
-from agent_graph.core.record import canonical_record
 from agent_graph.core.scheduler import decide
 from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
 from tests.properties.graphs import Case
@@ -98,7 +97,7 @@ def same(drive: Drive, other: Drive) -> None:
     assert drive.run.status == other.run.status
     if is_cut_off(drive):
         return
-    assert as_text(canonical_record(drive.graph, drive.log)) == as_text(canonical_record(other.graph, other.log))
+    assert as_text(drive.canonical()) == as_text(other.canonical())
     conflicts = [
         sorted(as_text(events.to_json(e.fact)) for e in d.log if isinstance(e.fact, events.WriteConflict))
         for d in (drive, other)
@@ -112,6 +111,12 @@ def as_text(value: Any) -> str:
 
 def told(reading: Reading) -> dict[str, Any]:
     """What a reading says of each firing that is done."""
+    if reading.told is None:
+        reading.told = _told(reading)
+    return reading.told
+
+
+def _told(reading: Reading) -> dict[str, Any]:
     return {
         firing.path: {
             "depth": firing.depth,
@@ -136,7 +141,7 @@ def of_fact(fact: events.NodeFinished) -> dict[str, Any]:
 
 
 def of_drive(drive: Drive) -> dict[str, Any]:
-    record: Any = canonical_record(drive.graph, drive.log)
+    record: Any = drive.canonical()
     depths = {firing["path"]: firing["depth"] for firing in record["firings"]}
     routes = drive.routes()
     found = {}
@@ -197,7 +202,7 @@ def expected_status(reading: Reading) -> str:
 def replays(drive: Drive) -> None:
     """Folding the whole log again gives the same run and asks for nothing."""
     again = refold(drive.graph, drive.log, drive.world, drive.order)
-    assert as_text(canonical_record(again.graph, again.log)) == as_text(canonical_record(drive.graph, drive.log))
+    assert as_text(again.canonical()) == as_text(drive.canonical())
     assert as_text(final_state(again.graph, again.run)) == as_text(final_state(drive.graph, drive.run))
     assert (again.run.status, again.run.seq) == (drive.run.status, drive.run.seq)
     assert decide(again.graph, again.run) == ()

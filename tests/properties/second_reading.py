@@ -113,6 +113,7 @@ class Reading:
         self.ended: list[Token] = []
         self.finished: list[Firing] = []
         """The firings that are done, in the order in which they were."""
+        self.told: dict[str, Any] | None = None
         self.circles = 0
         """How often the rule of circles had to choose."""
         self.seen: dict[Point, Point] = {}

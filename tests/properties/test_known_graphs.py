@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_graph.core.events import LoopExhausted
+from agent_graph.core.events import LoopExhausted, WriteConflict
 from agent_graph.core.outcome import state
 from tests.properties import graphs, laws
 from tests.properties.graphs import Case
@@ -145,8 +145,25 @@ def test_a_token_from_the_body_counts_as_a_round_when_one_from_outside_is_taken_
         {"id": "loop", "type": "loop", "config": {"entry": "body", "exit": "END", "max_iterations": 2}},
         talker("body"),
     ]
-    case = small(nodes, "twice>loop twice>pause pause>again body>loop")
-    for seed in range(0, 50, 10):
-        drive = laws.check(case, seed=seed, every_cut=True)
+    for ways_in in ("twice>loop body>loop", "body>loop twice>loop"):
+        case = small(nodes, f"{ways_in} twice>pause pause>again")
+        drive = laws.check(case, seed=0, every_cut=True)
         told = [event.fact for event in drive.log if isinstance(event.fact, LoopExhausted)]
         assert told == [LoopExhausted("loop#3", 2)]
+
+
+def test_a_write_conflict_is_told_once_where_the_writes_first_meet() -> None:
+    rules = [{"path": "topic", "op": "exists", "targets": [name]} for name in ("a", "b", "c")]
+    write = [{"op": "set", "path": "p", "value": 1}]
+    nodes: list[dict[str, Any]] = [
+        {"id": "all", "type": "router", "config": {"rules": rules, "default": ["END"], "mode": "all"}},
+        {"id": "a", "type": "state_transform", "config": {"operations": write}},
+        {"id": "b", "type": "state_transform", "config": {"operations": write}},
+        talker("c"),
+        {"id": "first", "type": "passthrough"},
+        {"id": "second", "type": "passthrough"},
+    ]
+    case = small(nodes, "a>first b>first first>second c>second")
+    drive = laws.check(case, seed=0, every_cut=True)
+    told = [event.fact for event in drive.log if isinstance(event.fact, WriteConflict)]
+    assert told == [WriteConflict("first#1", "p", "b#1", ("a#1",))]
