@@ -91,9 +91,10 @@ class WaitParams(Params):
 
 @tool(
     "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
-    description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event); answers the
-    run and its new events. timed_out true means: call again with next_cursor. Status interrupted means that nothing
-    moves the run now; its error says why. A wait never touches the run. Example: {"run_id": "run-...", "until": "waiting"}""",
+    description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event);
+    answers the run and its new events. timed_out true means: call again with next_cursor. Status interrupted means
+    that nothing moves the run now; its error says why. A wait never touches the run. Example: {"run_id": "run-...",
+    "until": "waiting"}""",
 )  # fmt: skip
 async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
     args, deps = call.args, call.deps
