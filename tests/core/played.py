@@ -49,7 +49,7 @@ def shape(
     topology = build(
         count, 0, declared=declared, targets=[chosen.get(node, []) for node in range(count)], ends=ends, loops=loops
     )
-    kinds = {node: "join" for node in joins}
+    kinds = dict.fromkeys(joins, "join")
     nodes = []
     for node in range(count):
         kind = kinds.get(node, "passthrough")
