@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 10.0
 """Seconds a command waits for an owner that neither answers nor goes: short commands own the folder for a moment."""
 BETWEEN_LOOKS_S: Final = 0.05
+UNREMARKED_S: Final = 0.5
+"""Seconds a command that is done may stay for a run without saying why."""
 CLIENT: Final = "agent-graph"
 
 
@@ -58,10 +61,16 @@ class Desk:
             await self._stack.__aexit__(kind, error, trace)
 
     async def _rest(self, deps: Deps) -> None:
+        """Stay until everything that was set going here, by this command or through its socket, rests."""
+        if not self._drives:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNREMARKED_S):
+                await deps.supervisor.rest()
+                return
         others = deps.supervisor.load()["active"]
-        if others and self._drives:
-            self._remark(f"{others} run(s) of this folder still go on in this process; Ctrl-C leaves them resumable")
-            await deps.supervisor.rest()
+        self._remark(f"{others} run(s) of this folder still go on in this process; Ctrl-C leaves them resumable")
+        await deps.supervisor.rest()
 
     async def open(self) -> None:
         """Find the owner, or become it. Raises `DataDirLocked` when neither works, and the ``Store*`` errors."""

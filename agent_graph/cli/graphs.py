@@ -65,7 +65,7 @@ def validate(
 
 def render(
     graph: Annotated[
-        str, typer.Argument(metavar="[TEMPLATE|FILE.json|GRAPH]", help="What to draw.", show_default=False)
+        str, typer.Argument(metavar="TEMPLATE|FILE.json|GRAPH", help="What to draw.", show_default=False)
     ] = "",
     *, run_id: Annotated[str, typer.Option("--run", metavar="RUN", help="Draw how this run went.")] = "",
     param: Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE")] = None,
@@ -108,8 +108,8 @@ def _drawn(graph: str, run_id: str, params: list[str], *, settings: Any) -> sour
 
 
 def templates(
-    action: Annotated[str, typer.Argument(metavar="[show]", show_default=False)] = "",
-    template_id: Annotated[str, typer.Argument(metavar="[ID]", show_default=False)] = "",
+    action: Annotated[str, typer.Argument(metavar="show", show_default=False)] = "",
+    template_id: Annotated[str, typer.Argument(metavar="ID", show_default=False)] = "",
     *, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """List the templates, or show one with its parameters."""

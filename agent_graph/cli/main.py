@@ -14,15 +14,15 @@ BUG = 5
 
 
 def main() -> int:
-    """Run the command line of this process; returns its exit code."""
+    """Run the command line of this process; it ends by SystemExit with the exit code, or returns it."""
     if sys.argv[1:] == ["--version"]:
         print(f"agent-graph {__version__}")
         return 0
     sys.excepthook = _bug
     from typer.main import get_command
 
-    code = get_command(commands()).main(sys.argv[1:], prog_name="agent-graph", standalone_mode=False)
-    return code if isinstance(code, int) else 0
+    get_command(commands()).main(sys.argv[1:], prog_name="agent-graph")
+    return 0
 
 
 def commands() -> typer.Typer:

@@ -177,7 +177,7 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
     "approval_decided": _decided,
     "approval_expired": "was not decided in time",
     "approval_withdrawn": "asks no longer",
-    "write_conflict": lambda item: _words(f"two branches wrote {item['key']}; {item['winner']} counts"),
+    "write_conflict": lambda item: _words(f"two branches wrote {item['key']}; {item['winner']} wins"),
     "run_interrupted": lambda item: _words(f"interrupted: {item['reason']}"),
     "run_resumed": "goes on",
     "run_cancel_requested": lambda item: _words(f"to be cancelled: {item['reason']}"),

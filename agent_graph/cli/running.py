@@ -17,7 +17,7 @@ from agent_graph.errors import InvalidArgument
 
 GRAPH = Annotated[str, typer.Argument(metavar="TEMPLATE|FILE.json|GRAPH", help="What to run.", show_default=False)]
 TEXT = Annotated[
-    str | None, typer.Argument(metavar="[TEXT|-]", help="The input; - reads it from stdin.", show_default=False)
+    str | None, typer.Argument(metavar="TEXT|-", help="The input; - reads it from stdin.", show_default=False)
 ]
 PARAMS = Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="A template's parameter.")]
 INPUT = Annotated[Path | None, typer.Option("--input", metavar="FILE", help="The input as JSON.", show_default=False)]
@@ -50,7 +50,7 @@ def run(
                 if made["error_code"] == "GRAPH_NOT_FOUND":
                     raise sources.unknown(graph)
                 return refuse(made, as_json=as_json)
-            started = await _start(desk, made, value, thread_id=thread_id, model=model and settings.model)
+            started = await _start(desk, made, value, thread_id=thread_id, model=settings.model)
             return await _see(desk, started, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)

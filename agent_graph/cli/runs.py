@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(
-    action: Annotated[str, typer.Argument(metavar="[show]", show_default=False)] = "",
-    run_id: Annotated[str, typer.Argument(metavar="[RUN]", show_default=False)] = "",
+    action: Annotated[str, typer.Argument(metavar="show", show_default=False)] = "",
+    run_id: Annotated[str, typer.Argument(metavar="RUN", show_default=False)] = "",
     *, node: Annotated[str, typer.Option(metavar="ID", help="With show: what this node did.")] = "",
     state: Annotated[bool, typer.Option("--state", help="With show: the whole state too.")] = False,
     status: Annotated[str, typer.Option(help="Only runs with this status.")] = "",

@@ -15,8 +15,8 @@ from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
 from agent_graph.core.topology import Topology, build
 
-_SUGGESTIONS: Final = 50
-"""Unknown ids for which the nearest known one is looked up."""
+_COMPARISONS: Final = 20_000
+"""Of unknown ids with known ones: beyond that many no nearest one is looked up."""
 _NOT_YET: Final = 'ending the whole run is not available yet; "END" ends this branch'
 
 
@@ -82,11 +82,13 @@ class _Names:
     index: dict[str, int]
     complete: bool
     issues: list[Issue]
-    asked: int = 0
+    compared: int = 0
 
     def hint(self, name: str) -> str:
-        self.asked += 1
-        return reading.did_you_mean(name, self.index) if self.asked <= _SUGGESTIONS else ""
+        if self.compared > _COMPARISONS:
+            return ""
+        self.compared += len(self.index)
+        return reading.did_you_mean(name, self.index)
 
     def check(self, name: str, at: str, *, node_id: str = "", edge: str = "") -> None:
         if name == END_RUN:

@@ -11,7 +11,7 @@ from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.engine.clock import Clock
-from agent_graph.errors import SpecInvalid
+from agent_graph.errors import GraphNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
 CACHED = 128
@@ -61,6 +61,13 @@ class Catalog:
         return await self._store.graphs.put(
             checked.row, overwrite=overwrite, expected_version=expected_version, answered=answered
         )
+
+    async def is_current(self, checked: Checked) -> bool:
+        """Whether it is the version its name holds already."""
+        try:
+            return (await self._store.graphs.get(checked.row.graph_id)).graph_version == checked.row.graph_version
+        except GraphNotFound:
+            return False
 
     async def get(self, graph_id: str, graph_version: str | None = None) -> Graph:
         """The compiled graph. Raises `GraphNotFound` or `GraphVersionNotFound`."""

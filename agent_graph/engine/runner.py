@@ -95,7 +95,8 @@ class Runner:
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     self._wake.clear()
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), pause_ms / 1000)
+                        async with asyncio.timeout(pause_ms / 1000):  # see `Supervisor.wait`
+                            await self._wake.wait()
                     pause_ms = min(2 * pause_ms, LONGEST_PAUSE_MS)
         finally:
             self.closed = True

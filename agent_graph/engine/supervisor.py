@@ -246,7 +246,8 @@ class Supervisor:
             if until(row) or left <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), left)
+                async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
+                    await changed.wait()
 
     def load(self) -> dict[str, int]:
         """How many runs are being driven and how many wait for a place."""

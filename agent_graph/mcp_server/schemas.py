@@ -12,19 +12,20 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 OUTPUT_SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "ok": {"type": "boolean", "description": "False when the call was refused."},
-        "data": {"type": "object", "additionalProperties": True, "description": "The answer, when ok."},
-        "graph_id": {"type": "string", "description": "The graph it is about."},
-        "graph_version": {"type": "string", "description": "Its version."},
-        "run_id": {"type": "string", "description": "The run it is about."},
-        "error_code": {"type": "string", "description": "Why it was refused: a stable code."},
-        "error": {"type": "string", "description": "The same in a sentence: what to change."},
-        "details": {"type": "object", "additionalProperties": True, "description": "More about the refusal."},
-        "retryable": {"type": "boolean", "description": "Whether the same call can succeed later."},
+        "ok": {"type": "boolean"},
+        "data": {"type": "object"},
+        "graph_id": {"type": "string"},
+        "graph_version": {"type": "string"},
+        "run_id": {"type": "string"},
+        "error_code": {"type": "string"},
+        "error": {"type": "string"},
+        "details": {"type": "object"},
+        "retryable": {"type": "boolean"},
     },
     "required": ["ok"],
 }
-"""One envelope for all tools. Only ``ok`` is required, so that refusals fit in clients that check them too."""
+"""One envelope for all tools. Only ``ok`` is required, so that refusals fit in clients that check them too. It is
+repeated for every tool of the list, hence as short as can be."""
 
 
 def input_schema(params: type[BaseModel]) -> JsonObject:

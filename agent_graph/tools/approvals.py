@@ -11,7 +11,7 @@ from agent_graph.core.run import Run
 from agent_graph.engine.commands import Decide
 from agent_graph.engine.rows import approval_row
 from agent_graph.store.base import Answered
-from agent_graph.tools import views
+from agent_graph.tools import pages, views
 from agent_graph.tools.params import Cursor, Key, Params
 from agent_graph.tools.registry import Call, tool
 
@@ -37,11 +37,14 @@ class ListParams(Params):
 async def graph_approval_list(call: Call[ListParams]) -> JsonObject:
     args, deps = call.args, call.deps
     statuses = () if args.status == "all" else (args.status,)
-    rows, cursor = await deps.store.approvals.list(
-        run_id=args.run_id, statuses=statuses, audience=args.audience, now_ms=deps.clock.now_ms(), limit=args.limit,
-        cursor=args.cursor or None,
+    rows, cursor = await pages.page(
+        lambda limit: deps.store.approvals.list(
+            run_id=args.run_id, statuses=statuses, audience=args.audience, now_ms=deps.clock.now_ms(), limit=limit,
+            cursor=args.cursor or None,
+        ),
+        views.approval, limit=args.limit, limits=deps.limits,
     )  # fmt: skip
-    return {"approvals": [views.approval(row) for row in rows], "next_cursor": cursor, "truncated": cursor is not None}
+    return {"approvals": rows, "next_cursor": cursor, "truncated": cursor is not None}
 
 
 class GetParams(Params):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -13,13 +13,14 @@ from agent_graph.core.template import instantiate
 from agent_graph.engine import templates
 from agent_graph.engine.catalog import Checked
 from agent_graph.errors import (
+    InvalidAction,
     InvalidArgument,
     RenderSourceAmbiguous,
     RenderSourceRequired,
     SourceAmbiguous,
     SourceRequired,
 )
-from agent_graph.tools import views
+from agent_graph.tools import pages, views
 from agent_graph.tools.drawing import colours
 from agent_graph.tools.params import Cursor, GraphId, GraphVersion, JsonObjectParam, Key, Limit, Params
 from agent_graph.tools.registry import Call, tool
@@ -31,12 +32,16 @@ TemplateParam = Annotated[
 ]
 
 
+ACTIONS = ("create", "validate", "delete")
+
+
 class CreateParams(Params):
     spec: SpecParam = Field(default_factory=dict)
     template: TemplateParam = Field(default_factory=dict)
     action: Annotated[
-        Literal["create", "validate", "delete"],
+        str,
         Field(description="create stores it, validate only checks it, delete hides the graph named by graph_id."),
+        WithJsonSchema({"type": "string", "enum": list(ACTIONS)}),
     ] = "create"
     graph_id: Annotated[str, Field(max_length=64, description="For delete: the graph to hide.")] = ""
     overwrite: Annotated[bool, Field(description="Replace another version under this name (old ones stay).")] = False
@@ -54,17 +59,20 @@ class CreateParams(Params):
     "council_deliberation", "name": "my_council"}}""",
 )  # fmt: skip
 async def graph_create(call: Call[CreateParams]) -> JsonObject:
-    args = call.args
+    args, catalog = call.args, call.deps.catalog
+    if args.action not in ACTIONS:
+        raise InvalidAction(f"action can be {', '.join(ACTIONS)}, not {args.action!r}", known=list(ACTIONS))
     if args.action == "delete":
         return await _delete(call)
-    checked = call.deps.catalog.check(_spec(args))
-    answer = _created(checked, action=args.action, created=args.action == "create")
-    if args.action == "create":
-        answer["created"] = await call.deps.catalog.put(
-            checked, overwrite=args.overwrite, expected_version=args.expected_version or None,
-            answered=call.answered(answer),
-        )  # fmt: skip
-    return answer
+    checked = catalog.check(_spec(args))
+    if args.action == "validate":
+        return _created(checked, action=args.action, created=False)
+    answer = _created(checked, action=args.action, created=not await catalog.is_current(checked))
+    created = await catalog.put(
+        checked, overwrite=args.overwrite, expected_version=args.expected_version or None,
+        answered=call.answered(answer),
+    )  # fmt: skip
+    return answer if call.key else {**answer, "created": created}
 
 
 def _spec(args: CreateParams) -> JsonObject:
@@ -104,13 +112,11 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
     graph_id = call.args.graph_id
     if not graph_id:
         raise InvalidArgument("delete needs graph_id", argument="graph_id")
-    row = await call.deps.store.graphs.get(graph_id)
+    graph = await call.deps.catalog.get(graph_id)
     answer: JsonObject = {
-        "graph_id": graph_id,
-        "graph_version": row.graph_version,
-        "action": "delete",
-        "created": False,
-    }
+        "graph_id": graph_id, "graph_version": graph.version, "topology_hash": topology_hash(graph),
+        "action": "delete", "created": False, "issues": [], "warnings": [],
+    }  # fmt: skip
     await call.deps.store.graphs.delete(graph_id, call.answered(answer))
     return answer
 
@@ -128,8 +134,11 @@ class ListParams(Params):
 )  # fmt: skip
 async def graph_list(call: Call[ListParams]) -> JsonObject:
     args = call.args
-    rows, cursor = await call.deps.store.graphs.list(query=args.query, limit=args.limit, cursor=args.cursor or None)
-    return {"graphs": [views.graph_row(row) for row in rows], "next_cursor": cursor, "truncated": cursor is not None}
+    rows, cursor = await pages.page(
+        lambda limit: call.deps.store.graphs.list(query=args.query, limit=limit, cursor=args.cursor or None),
+        views.graph_row, limit=args.limit, limits=call.deps.limits,
+    )  # fmt: skip
+    return {"graphs": rows, "next_cursor": cursor, "truncated": cursor is not None}
 
 
 class InspectParams(Params):

@@ -15,9 +15,10 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.core.statepath import pointer_get
 from agent_graph.errors import InvalidArgument
 from agent_graph.store.base import TERMINAL
-from agent_graph.tools import views
+from agent_graph.tools import pages, views
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.drawing import facts
+from agent_graph.tools.fitting import fitted
 from agent_graph.tools.params import Params, RunId
 from agent_graph.tools.registry import Call, tool
 
@@ -79,17 +80,23 @@ async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
     args, deps = call.args, call.deps
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(args.wait_ms, deps.limits.wait_ms) / 1000
+    room = deps.limits.result_bytes - pages.SPARE_BYTES
     while True:
         changed = deps.supervisor.shell.notify.changed(args.run_id)
         events, following = await event_page(
-            deps, args.run_id, cursor=args.cursor, limit=args.limit, max_bytes=deps.limits.result_bytes - 1000
+            deps,
+            args.run_id,
+            cursor=args.cursor,
+            limit=args.limit,
+            max_bytes=room,
         )
         row = await deps.store.runs.get(args.run_id)
         left = deadline - loop.time()
         if events or left <= 0 or row.status in TERMINAL:
             break
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), left)
+            async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
+                await changed.wait()
     return {
         "run_id": args.run_id, "events": events, "next_cursor": following, "gap": False,
         "truncated": following < row.seq, "dropped": 0,
@@ -107,6 +114,6 @@ async def event_page(
         weight = size(body)
         if page and used + weight > max_bytes:
             break
-        page.append(views.fitted(body, max_bytes=max_bytes) if weight > max_bytes else body)
+        page.append(fitted(body, max_bytes=max_bytes) if weight > max_bytes else body)
         used, following = used + weight, stored.seq + 1
     return page, following

@@ -16,6 +16,8 @@ ANY_JSON = {
         {"type": "number"},
         {"type": "boolean"},
         {"type": "array", "items": {"type": "string"}},
+        {"type": "array", "items": {"type": "number"}},
+        {"type": "array", "items": {"type": "object", "additionalProperties": True}},
     ]
 }
 

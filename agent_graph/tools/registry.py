@@ -6,6 +6,7 @@ that the log explains.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import logging
 import secrets
@@ -26,11 +27,14 @@ from agent_graph.errors import (
 )
 from agent_graph.store.base import AlreadyAnswered, Answered
 from agent_graph.tools.deps import Caller, Deps
+from agent_graph.tools.fitting import fitted
 
 log = logging.getLogger(__name__)
 
 Envelope: TypeAlias = JsonObject
 P = TypeVar("P", bound=BaseModel)
+AROUND_BYTES = 1024
+"""Bytes of an envelope around its ``data``."""
 ENVELOPE_SLACK = 64 * 1024
 """Bytes a call's arguments may hold beyond the largest input or spec they carry."""
 
@@ -85,10 +89,25 @@ def tool(
 async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller) -> Envelope:
     """Call a tool. The answer is ``{ok: true, data, graph_id?, graph_version?, run_id?}`` or
     ``{ok: false, error_code, error, details?, retryable}``."""
+    work = _envelope(deps, name, arguments, caller)
+    if name not in TOOLS or TOOLS[name].read_only:
+        return await work
+    task = asyncio.ensure_future(work)
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_UNDER_WAY.discard)
+    return await asyncio.shield(task)
+
+
+_UNDER_WAY: set[asyncio.Future[Envelope]] = set()
+"""Calls that change something: each is finished, also when whoever made it cancels it or leaves."""
+
+
+async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> Envelope:
+    most = 0 if caller.via == "cli" else deps.limits.result_bytes
     try:
-        return success(await _call(deps, name, arguments, caller))
+        return success(await _call(deps, name, arguments, caller), max_bytes=most)
     except AgentGraphError as refusal:
-        return failure(refusal)
+        return failure(refusal, max_bytes=most)
     except Exception:
         incident = f"inc-{secrets.token_hex(6)}"
         log.exception("incident %s in tool %s", incident, name)
@@ -154,16 +173,19 @@ def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
         raise InvalidArgument(f"{found.name}: {said}", faults=faults) from None
 
 
-def success(data: JsonObject) -> Envelope:
-    """The envelope of an answer; ids inside `data` are repeated beside it."""
+def success(data: JsonObject, *, max_bytes: int = 0) -> Envelope:
+    """The envelope of an answer; ids inside `data` are repeated beside it. It is cut to `max_bytes` when that is not
+    0."""
+    if max_bytes:
+        data = fitted(data, max_bytes=max_bytes - AROUND_BYTES)
     return {"ok": True, "data": data, **{k: data[k] for k in ("graph_id", "graph_version", "run_id") if data.get(k)}}
 
 
-def failure(refusal: AgentGraphError) -> Envelope:
-    """The envelope of a refusal."""
+def failure(refusal: AgentGraphError, *, max_bytes: int = 0) -> Envelope:
+    """The envelope of a refusal, cut to `max_bytes` when that is not 0."""
     body: JsonObject = {
         "ok": False, "error_code": refusal.code, "error": refusal.message, "retryable": refusal.retryable,
     }  # fmt: skip
     if refusal.details:
         body["details"] = dict(refusal.details)
-    return body
+    return fitted(body, max_bytes=max_bytes) if max_bytes else body

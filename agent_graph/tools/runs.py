@@ -13,13 +13,15 @@ from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
 from agent_graph.errors import AgentGraphError, RunTerminal
 from agent_graph.store.base import TERMINAL, Answered, RunRow, RunStatus
-from agent_graph.tools import views
+from agent_graph.tools import pages, views
 from agent_graph.tools.history import event_page
 from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId
 from agent_graph.tools.registry import Call, tool
 
 PROGRESS_S = 10.0
 """Seconds between two signs of life while a call waits, at most."""
+PAUSE_MS = 250
+"""Milliseconds between two of them, at least."""
 
 InputParam = Annotated[
     Any,
@@ -106,7 +108,7 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
 
     row = await _wait(call, reached, timeout_ms)
     events, following = await event_page(
-        deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes // 2
+        deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
     )
     timed_out = not reached(row)
     return {
@@ -117,16 +119,27 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
 
 
 async def _wait(call: Call[WaitParams], reached: Any, timeout_ms: int) -> RunRow:
-    """Wait in stretches, telling a client that wants to know how far the run is."""
+    """Wait for it; a client that wants to know is told how far the run is, when it moves and as a sign of life."""
+    wait, run_id, tell = call.deps.supervisor.wait, call.args.run_id, call.caller.progress
+    if tell is None:
+        return await wait(run_id, timeout_ms=timeout_ms, until=reached)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000
+    told, seen = 0, 0
+
+    def moved(row: RunRow) -> bool:
+        return reached(row) or row.seq > seen
+
     while True:
-        left = max(0.0, deadline - loop.time())
-        stretch = min(left, PROGRESS_S) if call.caller.progress else left
-        row = await call.deps.supervisor.wait(call.args.run_id, timeout_ms=int(stretch * 1000), until=reached)
-        if reached(row) or loop.time() >= deadline or call.caller.progress is None:
+        stretch_ms = int(max(0.0, min(deadline - loop.time(), PROGRESS_S)) * 1000)
+        row = await wait(run_id, timeout_ms=stretch_ms, until=moved)
+        if reached(row) or loop.time() >= deadline:
             return row
-        await call.caller.progress(row.seq, f"run {row.status}: {row.seq} events so far")
+        told, seen = max(told + 1, row.seq), row.seq
+        await tell(told, f"run {row.status}: {row.seq} events so far")
+        row = await wait(run_id, timeout_ms=min(stretch_ms, PAUSE_MS), until=reached)
+        if reached(row):
+            return row
 
 
 class GetParams(Params):
@@ -179,11 +192,14 @@ class ListParams(Params):
 async def graph_run_list(call: Call[ListParams]) -> JsonObject:
     args = call.args
     statuses: tuple[RunStatus, ...] = (args.status,) if args.status else ()
-    rows, cursor = await call.deps.store.runs.list(
-        statuses=statuses, graph_id=args.graph_id, thread_id=args.thread_id, limit=args.limit,
-        cursor=args.cursor or None,
+    rows, cursor = await pages.page(
+        lambda limit: call.deps.store.runs.list(
+            statuses=statuses, graph_id=args.graph_id, thread_id=args.thread_id, limit=limit,
+            cursor=args.cursor or None,
+        ),
+        views.run_row, limit=args.limit, limits=call.deps.limits,
     )  # fmt: skip
-    return {"runs": [views.run_row(row) for row in rows], "next_cursor": cursor, "truncated": cursor is not None}
+    return {"runs": rows, "next_cursor": cursor, "truncated": cursor is not None}
 
 
 class CancelParams(Params):
@@ -202,13 +218,15 @@ async def graph_run_cancel(call: Call[CancelParams]) -> JsonObject:
     row = await deps.store.runs.get(args.run_id)
     if row.status in TERMINAL:
         return _cancelled(args, str(row.status), terminal=True)
-    answer = _cancelled(args, "cancellation_requested", terminal=False)
+
+    def view(run: Run) -> JsonObject:
+        ended = run.terminal and run.cancel_reason is None  # by itself, just before
+        return _cancelled(args, run.status if ended else "cancellation_requested", terminal=ended)
 
     def answered(run: Run) -> Answered:
-        return Answered(call.key, call.request_digest, answer, run.run_id)
+        return Answered(call.key, call.request_digest, view(run), run.run_id)
 
-    await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None))
-    return answer
+    return view(await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None)))
 
 
 def _cancelled(args: CancelParams, status: str, *, terminal: bool) -> JsonObject:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
@@ -58,29 +58,36 @@ class _Door:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def close(self) -> None:
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._tasks) >= CONNECTIONS or not wire.is_same_user(writer.get_extra_info("socket")):
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Called by the server in one go with the connection, so that none is ever without its task."""
+        full = self._closed or len(self._tasks) >= CONNECTIONS
+        if full or not wire.is_same_user(writer.get_extra_info("socket")):
             writer.transport.abort()
             return
+        task = asyncio.create_task(self._hear(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(lambda done: self._left(done, writer))
+
+    def _left(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._tasks.discard(task)
+        writer.close()
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            log.error("a bug of ours at the socket", exc_info=bug)
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
-        except (ConnectionError, TimeoutError) as lost:
+        except (ConnectionError, TimeoutError, StoreBusy) as lost:
             log.debug("a client of the socket is gone: %r", lost)
-        except asyncio.CancelledError:
-            log.debug("the owner stops; a client is left")
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -99,7 +106,8 @@ class _Door:
         """The one line of a client; None when it went away without one."""
         limits = self._deps.limits
         try:
-            text = await asyncio.wait_for(reader.readuntil(b"\n"), REQUEST_S)
+            async with asyncio.timeout(REQUEST_S):
+                text = await reader.readuntil(b"\n")
         except asyncio.IncompleteReadError:
             return None
         except asyncio.LimitOverrunError:

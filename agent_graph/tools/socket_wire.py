@@ -22,7 +22,7 @@ from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, compact
 from agent_graph.core.limits import Limits
-from agent_graph.errors import StoreUnusable
+from agent_graph.errors import InputInvalid, StoreUnusable
 
 SOCKET_NAME: Final = "owner.sock"
 REPLY_BYTES: Final = 256 * 1024 * 1024
@@ -38,8 +38,11 @@ def request_bytes(limits: Limits) -> int:
 
 
 def line(message: JsonObject) -> bytes:
-    """One message."""
-    return compact(message).encode() + b"\n"
+    """One message. Raises `InputInvalid` for a text that is no Unicode."""
+    try:
+        return compact(message).encode() + b"\n"
+    except UnicodeEncodeError:
+        raise InputInvalid("a lone surrogate in a string") from None
 
 
 def listening(folder: Path) -> socket.socket:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
 
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
-
-KEPT_CHARACTERS: Final = 400
-"""What is left of a text that is cut, at least."""
 
 
 def rfc3339(at_ms: int | None) -> str | None:
@@ -81,44 +77,3 @@ def event(stored: StoredEvent) -> JsonObject:
     if not isinstance(firing, str):
         return dict(stored.body)
     return {**stored.body, "node_path": firing, "node_id": firing.rpartition("#")[0] or firing}
-
-
-def fitted(data: JsonObject, *, max_bytes: int) -> JsonObject:
-    """`data` cut to `max_bytes` of JSON: its longest texts lose their ends, and ``truncated`` says so."""
-    total = size(data)
-    if total <= max_bytes:
-        return data
-    texts = sorted(_texts(data), reverse=True)
-    bound, excess = KEPT_CHARACTERS, total - max_bytes + 2048
-    for rank, length in enumerate(texts):  # the bound at which the texts longer than it give enough
-        shorter = texts[rank + 1] if rank + 1 < len(texts) else 0
-        gained = sum(texts[: rank + 1]) - (rank + 1) * shorter
-        if gained >= excess or length <= KEPT_CHARACTERS:
-            bound = max(KEPT_CHARACTERS, shorter + (gained - excess) // (rank + 1))
-            break
-    cut = _cut(data, bound)
-    if not isinstance(cut, dict):
-        return data
-    cut["truncated"] = True
-    cut["whole_bytes"] = total
-    return cut
-
-
-def _texts(value: JsonValue) -> list[int]:
-    if isinstance(value, str):
-        return [size(value)]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [length for item in items for length in _texts(item)]
-
-
-def _cut(value: JsonValue, bound: int) -> JsonValue:
-    if isinstance(value, str) and size(value) > bound:
-        kept = value.encode()[: max(KEPT_CHARACTERS, bound - 64)].decode(errors="ignore")
-        while size(kept) > bound and len(kept) > KEPT_CHARACTERS // 4:
-            kept = kept[: len(kept) * 3 // 4]
-        return f"{kept}… [cut: {len(value)} characters in all]"
-    if isinstance(value, dict):
-        return {key: _cut(item, bound) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_cut(item, bound) for item in value]
-    return value

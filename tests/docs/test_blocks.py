@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from agent_graph.cli.main import commands as commands_of
 from agent_graph.core.compile import compile_graph
 from agent_graph.llm.scripted import ScriptedModel
+from agent_graph.settings import SETTINGS
 from tests.docs.pages import NAMES, PAGES, Block, blocks
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -49,6 +52,9 @@ def test_a_json_block_is_a_graph_a_script_a_clients_configuration_or_says_what_e
         server = body.get("mcpServers", body.get("servers"))["agent-graph"]
         assert server["command"].endswith("/.venv/bin/agent-graph")
         assert server["args"][0] == "mcp"
+        mcp = get_command(commands_of()).commands["mcp"]  # type: ignore[attr-defined]  # it is a group
+        assert {each for each in server["args"] if each.startswith("-")} <= {o for p in mcp.params for o in p.opts}
+        assert set(server.get("env", {})) <= {setting.env for setting in SETTINGS}
     else:
         assert block.mark.startswith("data: "), "say in a comment above the block what it is"
 

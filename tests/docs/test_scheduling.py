@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_graph.core.compile import compile_graph
+from agent_graph.core.events import ApprovalDecided
 from agent_graph.core.graph import Graph
 from agent_graph.core.outcome import final_state
 from tests.docs.driving import FAILS, Drive, every_order, graph_of, lettered, numbered
@@ -97,7 +98,25 @@ def test_a_cell_of_the_table_of_ways(a: str, b: str, cell: str, kind: str) -> No
         assert final_state(made, drive.run) == (value(cell) if kind == "join" else "PLAIN",)
 
 
-HEAD_OF_MISSING, MISSING_ROWS = table(PAGE, "missing")
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_gate_in_the_place_of_b_is_late_until_somebody_decides(decision: str) -> None:
+    body = spec("two_ways")
+    body["nodes"][2] = {"id": "b", "type": "human_approval", "config": {"prompt": "b", "on_reject": ["END"]}}
+    drive = Drive(graph_of(body), {"ask": ["a", "b"]})
+    drive.answer("a#1")
+    assert drive.run.status == "waiting"
+    assert drive.holds_token("meet")
+    assert drive.started("meet") == []
+    (gate,) = drive.run.open_approvals
+    drive.record(ApprovalDecided("b#1", gate.approval_id, decision, "", "Kim", "cli"))
+    drive.settle()
+    assert drive.run.status == "completed"
+    a, b = drive.output("meet#1")
+    assert a == "A"
+    assert b is None if decision == "reject" else b["decision"] == "approve"
+
+
+_, MISSING_ROWS = table(PAGE, "missing")
 
 
 @pytest.mark.parametrize(("settings", "cell"), MISSING_ROWS, ids=[row[0] for row in MISSING_ROWS])
@@ -224,6 +243,11 @@ def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
         assert {issue.code for issue in compile_graph(body).issues if issue.severity == "error"} == {
             "NODE_TYPE_UNAVAILABLE"
         }
+    body = spec("two_ways")
+    branches = [{"id": node, "entry": node} for node in "ab"]
+    split = {"branches": branches, "join": "meet", "fail_policy": "ignore"}
+    body["nodes"][0] = {"id": "choose", "type": "parallel", "config": split}
+    assert "NODE_TYPE_UNAVAILABLE" in {issue.code for issue in compile_graph(body).issues}
     body = spec("two_ways")
     body["edges"][-1]["to"] = "END_RUN"
     assert "NODE_TYPE_UNAVAILABLE" in {issue.code for issue in compile_graph(body).issues}

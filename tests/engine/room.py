@@ -181,3 +181,9 @@ class Gates:
 
     def open(self, name: str) -> None:
         self.opened[name].set()
+
+
+def asked(model: Any, *beginnings: str) -> list[int]:
+    """How often the scripted model was asked each prompt, told by how it begins."""
+    prompts = [str(call.messages[-1]["content"]) for call in model.calls]
+    return [sum(prompt.startswith(beginning) for prompt in prompts) for beginning in beginnings]

@@ -16,7 +16,7 @@ from tests.fakes.played import play
 from tests.live.weights import models_dir, needs_the_embedded_model
 from tests.sizes import size
 
-pytestmark = [*needs_the_embedded_model, pytest.mark.timeout(900)]
+pytestmark = needs_the_embedded_model
 RUNS = size(ci=1, full=20)
 QUESTIONS = [
     "Should a small team adopt a monorepo?",
@@ -32,7 +32,8 @@ QUESTIONS = [
     ("analysis_pipeline", {"max_tokens": 64, "max_corrections": 1}),
     ("classifier_router", {"max_tokens": 64}),
 ])  # fmt: skip
-def test_a_small_model_comes_through(template_id: str, params: dict[str, Any]) -> None:
+@pytest.mark.parametrize("nth", range(RUNS))
+def test_a_small_model_comes_through(template_id: str, params: dict[str, Any], nth: int) -> None:
     compiled = compile_graph(instantiate(get(template_id), "live", params=params))
     assert compiled.graph is not None
     client = EmbeddedClient(models_dir())
@@ -41,7 +42,6 @@ def test_a_small_model_comes_through(template_id: str, params: dict[str, Any]) -
         def ask(_node: str, _nth: int, call: CallModel) -> str:
             return loop.run(client.chat(call, lambda *_: None)).text
 
-        for i in range(RUNS):
-            played = play(compiled.graph, QUESTIONS[i % len(QUESTIONS)], ask)
-            assert isinstance(played.result, str)
+        played = play(compiled.graph, QUESTIONS[nth % len(QUESTIONS)], ask)
         loop.run(client.aclose())
+    assert isinstance(played.result, str)

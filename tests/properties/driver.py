@@ -13,6 +13,7 @@ from agent_graph.core import events
 from agent_graph.core.effects import CallModel, ModelAnswer, answer_to_json
 from agent_graph.core.events import Event, Fact
 from agent_graph.core.graph import Graph
+from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import decide, evolve, new_run
 from agent_graph.core.step import Perform, Record
@@ -56,6 +57,7 @@ class Drive:
     gates: dict[str, events.ApprovalOpened] = field(default_factory=dict)
     performed: list[Perform] = field(default_factory=list)
     """Every effect that was asked for, in order."""
+    _record: tuple[int, Any] | None = None
     one_by_one: bool = False
     """Ask `decide` again after every single action instead of taking all it offers."""
 
@@ -124,6 +126,12 @@ class Drive:
             firing, gate.approval_id, decision.decision, decision.note, decision.by, decision.via
         )
         self.record(fact, at_ms=decision.at_ms)
+
+    def canonical(self) -> dict[str, Any]:
+        """The canonical record of what happened so far."""
+        if self._record is None or self._record[0] != len(self.log):
+            self._record = len(self.log), canonical_record(self.graph, self.log)
+        return self._record[1]
 
     def finished(self) -> dict[str, events.NodeFinished]:
         return {e.fact.firing: e.fact for e in self.log if isinstance(e.fact, events.NodeFinished)}

@@ -11,11 +11,10 @@ from agent_graph.core import checkpoint, events, statepath
 from agent_graph.core.effects import MISSING, Done
 from agent_graph.core.events import Event
 from agent_graph.core.outcome import final_state, state
-from agent_graph.core.record import canonical_record
 from agent_graph.core.scheduler import decide
 from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
 from tests.properties.graphs import Case
-from tests.properties.second_reading import Firing, Reading
+from tests.properties.second_reading import Firing, Past, Reading
 from tests.properties.world import World
 
 TIMELESS_ERRORS = frozenset({"OUTPUT_KEY_NOT_WRITTEN"})
@@ -98,7 +97,7 @@ def same(drive: Drive, other: Drive) -> None:
     assert drive.run.status == other.run.status
     if is_cut_off(drive):
         return
-    assert as_text(canonical_record(drive.graph, drive.log)) == as_text(canonical_record(other.graph, other.log))
+    assert as_text(drive.canonical()) == as_text(other.canonical())
     conflicts = [
         sorted(as_text(events.to_json(e.fact)) for e in d.log if isinstance(e.fact, events.WriteConflict))
         for d in (drive, other)
@@ -112,6 +111,12 @@ def as_text(value: Any) -> str:
 
 def told(reading: Reading) -> dict[str, Any]:
     """What a reading says of each firing that is done."""
+    if reading.told is None:
+        reading.told = _told(reading)
+    return reading.told
+
+
+def _told(reading: Reading) -> dict[str, Any]:
     return {
         firing.path: {
             "depth": firing.depth,
@@ -136,7 +141,7 @@ def of_fact(fact: events.NodeFinished) -> dict[str, Any]:
 
 
 def of_drive(drive: Drive) -> dict[str, Any]:
-    record: Any = canonical_record(drive.graph, drive.log)
+    record: Any = drive.canonical()
     depths = {firing["path"]: firing["depth"] for firing in record["firings"]}
     routes = drive.routes()
     found = {}
@@ -160,10 +165,29 @@ def agrees(drive: Drive, reading: Reading) -> None:
     assert not reading.errors(), f"{drive.run.status}, and the second reading fails with {reading.errors()}"
     assert set(expected) == set(got), f"{set(expected) - set(got)} do not fire"
     assert drive.run.status == expected_status(reading)
+    conflicts_agree(drive, reading)
     if drive.run.status in TERMINAL:
         assert as_text(state(drive.run)) == as_text(reading.final_state()), "another final state"
         stuck = [edge for edge, tokens in reading.edges.items() if tokens]
         assert not stuck, f"tokens are stuck on {stuck}"
+
+
+def conflicts_agree(drive: Drive, reading: Reading) -> None:
+    """Each write conflict is told where its writes first meet: the later wins, and every loser is named there."""
+    told: dict[str, list[events.WriteConflict]] = {}
+    for event in drive.log:
+        if isinstance(event.fact, events.WriteConflict):
+            told.setdefault(event.fact.firing, []).append(event.fact)
+    parts: dict[str, Sequence[Past]] = {firing.path: firing.parts for firing in reading.firings.values()}
+    parts["END"] = [token.past for token in reading.ended] if drive.run.status in TERMINAL else []
+    for path, pasts in parts.items():
+        pairs = reading.conflicts(pasts)
+        facts = told.pop(path, [])
+        got = {(loser, fact.winner) for fact in facts for loser in fact.losers}
+        assert got <= pairs, f"{path} tells of conflicts that are none: {got - pairs}"
+        lost = {loser for loser, _ in pairs}
+        assert lost == {loser for loser, _ in got}, f"{path} does not tell what is lost: {pairs}"
+    assert not told
 
 
 def expected_status(reading: Reading) -> str:
@@ -178,7 +202,7 @@ def expected_status(reading: Reading) -> str:
 def replays(drive: Drive) -> None:
     """Folding the whole log again gives the same run and asks for nothing."""
     again = refold(drive.graph, drive.log, drive.world, drive.order)
-    assert as_text(canonical_record(again.graph, again.log)) == as_text(canonical_record(drive.graph, drive.log))
+    assert as_text(again.canonical()) == as_text(drive.canonical())
     assert as_text(final_state(again.graph, again.run)) == as_text(final_state(drive.graph, drive.run))
     assert (again.run.status, again.run.seq) == (drive.run.status, drive.run.seq)
     assert decide(again.graph, again.run) == ()

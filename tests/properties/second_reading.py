@@ -42,6 +42,8 @@ class Firing:
     depth: int
     past: Past
     reentered: bool
+    parts: tuple[Past, ...]
+    """The pasts that come together in it: of each token it took and of its node's previous firing."""
     answers: list[Answer] = field(default_factory=list)
     done: Done | None = None
     selected: tuple[str, ...] = ()
@@ -111,6 +113,7 @@ class Reading:
         self.ended: list[Token] = []
         self.finished: list[Firing] = []
         """The firings that are done, in the order in which they were."""
+        self.told: dict[str, Any] | None = None
         self.circles = 0
         """How often the rule of circles had to choose."""
         self.seen: dict[Point, Point] = {}
@@ -168,12 +171,14 @@ class Reading:
     def fire(self, node: str) -> None:
         taken = {edge[0]: self.edges[edge].pop(0) for edge in self.into(node) if self.edges[edge]}
         nth = 1 + sum(firing.node == node for firing in self.firings.values())
-        past = frozenset().union(*(token.past for token in taken.values()))
+        parts = [token.past for token in taken.values()]
         depth = max(token.depth for token in taken.values())
         if nth > 1:
             before = self.firings[(node, str(nth - 1))]
-            past, depth = past | before.past | {before.point}, max(depth, before.depth)
-        firing = Firing(node, nth, depth + 1, past, any(source in self.body(node) for source in taken))
+            parts.append(before.past | {before.point})
+            depth = max(depth, before.depth)
+        reentered = any(source in self.body(node) for source in taken)
+        firing = Firing(node, nth, depth + 1, frozenset().union(*parts), reentered, tuple(parts))
         self.firings[firing.point] = self.running[node] = firing
         if firing.depth > self.graph.max_iterations:
             firing.error = NodeFailure("MAX_ITERATIONS_EXCEEDED", "too deep")
@@ -322,6 +327,30 @@ class Reading:
         """What all tokens that ended have written together, without the engine's own count of rounds."""
         state = self.state(frozenset().union(*(token.past for token in self.ended)))
         return {key: value for key, value in state.items() if key != "loops"}
+
+    def conflicts(self, parts: Sequence[Past]) -> set[tuple[str, str]]:
+        """(earlier, later) firings with concurrent writes in conflict that no one of `parts` holds together."""
+        union = self.order(frozenset().union(*parts))
+        return {
+            (one.path, other.path)
+            for index, one in enumerate(union)
+            for other in union[index + 1 :]
+            if one.point not in other.past
+            and other.point not in one.past
+            and not any({one.point, other.point} <= part for part in parts)
+            and self.conflict(one, other)
+        }
+
+    def conflict(self, one: Firing, other: Firing) -> bool:
+        """One's path is a prefix of the other's and there is no reducer, or one overwrites what a reducer gathers."""
+        assert one.done is not None
+        assert other.done is not None
+        return any(
+            a.path[: len(b.path)] == b.path[: len(a.path)]
+            and (a.path[0] not in self.graph.reducers or {a.op, b.op} & {"replace", "delete"})
+            for a in one.done.writes
+            for b in other.done.writes
+        )
 
     def errors(self) -> set[str]:
         return {f"{f.path} {f.error.code}" for f in self.firings.values() if f.error is not None}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core.events import LoopExhausted, WriteConflict
 from agent_graph.core.outcome import state
 from tests.properties import graphs, laws
 from tests.properties.graphs import Case
@@ -106,3 +107,63 @@ def test_what_one_branch_starts_with_is_not_seen_by_the_other_ones_next_round() 
             assert asked[f"b#{nth}"] == f"b {answers[f'b#{nth - 1}']}"
             rounds += 1
     assert rounds >= 10
+
+
+def test_of_nodes_that_wait_for_one_another_those_go_first_that_wait_for_nothing_else() -> None:
+    """`late` comes before `u` and `w` in forward order and waits for them; they wait for each other alone."""
+    nodes: list[dict[str, Any]] = [
+        {"id": "fork", "type": "passthrough"},
+        choice("a", {"path": "seen", "op": "not_exists"}, ["u", "w"], ["late"]),
+        choice("u", {"path": "never", "op": "exists"}, ["w"], ["mark"]),
+        choice("w", {"path": "never", "op": "exists"}, ["u"], ["END"]),
+        {
+            "id": "mark",
+            "type": "state_transform",
+            "config": {"operations": [{"op": "set", "path": "seen", "value": 1}]},
+        },
+        talker("late"),
+    ]
+    case = small(nodes, "fork>a fork>late mark>a")
+    reading = laws.read(case, World(), 0)
+    assert [name for name in reading.forward if name in ("late", "u", "w")] == ["late", "u", "w"]
+    assert reading.circles == 1
+    assert list(laws.check(case, seed=0, every_cut=True).finished()) == [
+        "fork#1", "a#1", "u#1", "mark#1", "a#2", "w#1", "late#1",
+    ]  # fmt: skip
+
+
+def choice(name: str, predicate: dict[str, Any], targets: list[str], default: list[str]) -> dict[str, Any]:
+    return {"id": name, "type": "router", "config": {"rules": [{**predicate, "targets": targets}], "default": default}}
+
+
+def test_a_token_from_the_body_counts_as_a_round_when_one_from_outside_is_taken_with_it() -> None:
+    counts = [{"op": "increment", "path": "count"}]
+    nodes: list[dict[str, Any]] = [
+        {"id": "twice", "type": "state_transform", "config": {"operations": counts}},
+        talker("pause"),
+        choice("again", {"path": "count", "op": "lt", "value": 2}, ["twice"], ["END"]),
+        {"id": "loop", "type": "loop", "config": {"entry": "body", "exit": "END", "max_iterations": 2}},
+        talker("body"),
+    ]
+    for ways_in in ("twice>loop body>loop", "body>loop twice>loop"):
+        case = small(nodes, f"{ways_in} twice>pause pause>again")
+        drive = laws.check(case, seed=0, every_cut=True)
+        told = [event.fact for event in drive.log if isinstance(event.fact, LoopExhausted)]
+        assert told == [LoopExhausted("loop#3", 2)]
+
+
+def test_a_write_conflict_is_told_once_where_the_writes_first_meet() -> None:
+    rules = [{"path": "topic", "op": "exists", "targets": [name]} for name in ("a", "b", "c")]
+    write = [{"op": "set", "path": "p", "value": 1}]
+    nodes: list[dict[str, Any]] = [
+        {"id": "all", "type": "router", "config": {"rules": rules, "default": ["END"], "mode": "all"}},
+        {"id": "a", "type": "state_transform", "config": {"operations": write}},
+        {"id": "b", "type": "state_transform", "config": {"operations": write}},
+        talker("c"),
+        {"id": "first", "type": "passthrough"},
+        {"id": "second", "type": "passthrough"},
+    ]
+    case = small(nodes, "a>first b>first first>second c>second")
+    drive = laws.check(case, seed=0, every_cut=True)
+    told = [event.fact for event in drive.log if isinstance(event.fact, WriteConflict)]
+    assert told == [WriteConflict("first#1", "p", "b#1", ("a#1",))]

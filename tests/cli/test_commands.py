@@ -1,0 +1,226 @@
+"""Every other command: what it prints for people, and that --json is one envelope."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_graph import __version__
+from tests.cli.terminal import GATED, TWO_STEPS, Done
+
+Cli = Callable[..., Done]
+File = Callable[[Any], str]
+
+
+def test_the_version_is_told_in_three_ways(cli: Cli) -> None:
+    assert cli("--version").out == cli("version").out == f"agent-graph {__version__}\n".encode()
+    assert cli("version", "--json").json == {"ok": True, "data": {"version": __version__}}
+
+
+def test_without_arguments_the_commands_are_listed_and_it_is_wrong_usage(cli: Cli) -> None:
+    done = cli()
+    assert done.code == 2
+    assert "Exit codes: 0 done" in done.out.decode() + done.err
+    assert cli("--help").code == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("frob",), ("run",), ("cancel", "run-1"), ("templates", "show"), ("templates", "shw", "x"), ("runs", "show"),
+        ("runs", "--limit", "0"), ("events", "run-1", "--cursor", "x"), ("approvals", "decide", "apr-1"),
+        ("run", "x", "--frob"), ("local", "frob"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(
+    cli: Cli, wrong: tuple[str, ...], data_dir: Path
+) -> None:
+    done = cli(*wrong)
+    assert (done.code, done.out) == (2, b"")
+    assert "Error:" in done.err
+    assert not data_dir.exists()
+
+
+def test_a_valid_graph_is_told_to_be_valid_and_nothing_is_stored(cli: Cli, graph_file: File, data_dir: Path) -> None:
+    done = cli("validate", graph_file(TWO_STEPS))
+    assert done.code == 0
+    assert done.out.startswith(b"two_steps is valid: sha256:")
+    assert cli("validate", "-", "--json", stdin=json.dumps(TWO_STEPS).encode()).json["data"]["action"] == "validate"
+    assert not data_dir.exists()
+
+
+def test_a_wrong_graph_gets_every_finding_with_its_place(cli: Cli, graph_file: File) -> None:
+    wrong = {**TWO_STEPS, "entry": "nowhere", "frob": 1}
+    done = cli("validate", graph_file(wrong))
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith("SPEC_INVALID: ")
+    assert " at /frob: " in done.err
+    assert " at /entry: " in done.err
+    refusal = cli("validate", graph_file(wrong), "--json")
+    assert (refusal.code, refusal.json["error_code"], refusal.err) == (1, "SPEC_INVALID", "")
+    assert len(refusal.json["details"]["issues"]) >= 2
+
+
+def test_templates_are_listed_and_shown_with_their_parameters(cli: Cli, data_dir: Path) -> None:
+    assert b"council_deliberation  " in cli("templates").out
+    shown = cli("templates", "show", "approval_gated_action").out.decode()
+    assert "words" in shown
+    assert "agent-graph run approval_gated_action 'Tell the customer" in shown
+    (one,) = cli("templates", "show", "parallel_council", "--json").json["data"]["templates"]
+    assert one["template_id"] == "parallel_council"
+    assert not data_dir.exists()
+
+
+def test_a_graph_is_drawn_from_a_template_a_file_the_store_and_a_run(
+    cli: Cli, graph_file: File, tmp_path: Path
+) -> None:
+    assert cli("render", "council_deliberation").out.startswith(b"flowchart TD")
+    assert cli("render", graph_file(TWO_STEPS), "--direction", "LR").out.startswith(b"flowchart LR")
+    run = cli("run", graph_file(TWO_STEPS), "x", "--json").json["run_id"]
+    assert cli("render", "two_steps").out.startswith(b"flowchart TD")
+    assert b"completed" in cli("render", "--run", run).out
+    assert cli("render", "two_steps", "--format", "json").json["entry"] == "draft"
+    assert cli("render", "two_steps", "--json").json["data"]["format"] == "mermaid"
+    assert cli("render", "two_steps", "-o", str(tmp_path / "graph.mmd")).out == b""
+    assert (tmp_path / "graph.mmd").read_text(encoding="utf-8").startswith("flowchart TD")
+
+
+def test_the_schema_is_printed(cli: Cli) -> None:
+    schema = cli("schema").json
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert cli("schema", "--json").json == {"ok": True, "data": schema}
+
+
+def test_graphs_are_listed(cli: Cli, graph_file: File) -> None:
+    assert cli("graphs").out == b"no graphs yet\n"
+    cli("run", graph_file(TWO_STEPS), "x")
+    assert b"two_steps  2 " in cli("graphs", "--query", "two").out
+    assert cli("graphs", "--query", "other", "--json").json["data"]["graphs"] == []
+
+
+def test_a_run_is_listed_shown_and_told_event_by_event(cli: Cli, graph_file: File) -> None:
+    assert cli("runs").out == b"no runs yet\n"
+    run = cli("run", graph_file(TWO_STEPS), "x", "--json").json["run_id"]
+    assert f"{run}  completed  two_steps".encode() in cli("runs").out
+    assert cli("runs", "--status", "failed", "--json").json["data"]["runs"] == []
+    shown = cli("runs", "show", run, "--state").out.decode()
+    assert "completed" in shown
+    assert "result:\na fine answer" in shown
+    assert '"draft": "a fine answer"' in shown
+    events = cli("events", run)
+    assert [line.split()[2] for line in events.out.decode().splitlines()][:3] == [
+        "run_accepted", "run_started", "node_started",
+    ]  # fmt: skip
+    told = cli("events", run, "--json").json["data"]
+    assert [event["seq"] for event in told["events"]] == list(range(told["next_cursor"]))
+    assert cli("events", run, "--cursor", "2", "--json").json["data"]["events"] == told["events"][2:]
+    node = cli("runs", "show", run, "--node", "review", "--json").json["data"]["events"]
+    assert [event["type"] for event in node] == ["node_started", "model_answered", "node_finished"]
+    assert b"model_answered" in cli("runs", "show", run, "--node", "review").out
+
+
+def test_following_a_run_that_has_ended_ends_at_once(cli: Cli, graph_file: File) -> None:
+    run = cli("run", graph_file(TWO_STEPS), "x", "--json").json["run_id"]
+    assert cli("events", run, "--follow").out == cli("events", run).out
+    lines = cli("events", run, "--follow", "--json").out.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(len(lines)))
+
+
+def test_following_a_run_that_nobody_drives_says_so(cli: Cli, graph_file: File) -> None:
+    run = cli("run", graph_file(GATED), "x", "--json").json["run_id"]
+    done = cli("events", run, "-f")
+    assert (done.code, done.err) == (0, f"nobody drives {run} (waiting): agent-graph resume {run}\n")
+
+
+def test_an_approval_is_listed_shown_and_decided_and_the_run_goes_on_here(cli: Cli, graph_file: File) -> None:
+    assert cli("approvals", "list").out == b"nothing waits for a decision\n"
+    run = cli("run", graph_file(GATED), "x", "--json").json["run_id"]
+    (gate,) = cli("approvals", "list", "--json", "--run", run).json["data"]["approvals"]
+    assert gate["approval_id"].encode() in cli("approvals", "list").out
+    shown = cli("approvals", "show", gate["approval_id"]).out.decode()
+    assert "  | May it be done?" in shown
+    assert "  | a fine answer" in shown
+    assert f"agent-graph approvals decide {gate['approval_id']} approve|reject" in shown
+    done = cli("approvals", "decide", gate["approval_id"], "approve", "--note", "go on", "--by", "Ada")
+    assert (done.code, done.out) == (0, b"a fine answer\n")
+    assert "approve by Ada (cli): go on" in done.err
+    assert "approve by Ada (cli): go on" in cli("approvals", "show", gate["approval_id"]).out.decode()
+    (vote,) = cli("approvals", "show", gate["approval_id"], "--json").json["data"]["approval"]["votes"]
+    assert (vote["via"], vote["decided_by"], vote["decision_note"]) == ("cli", "Ada", "go on")
+    late = cli("approvals", "decide", gate["approval_id"], "reject")
+    assert (late.code, late.err.split(":")[0]) == (1, "APPROVAL_ALREADY_DECIDED")
+
+
+def test_a_decision_as_json_is_its_envelope_and_the_run_still_goes_on(cli: Cli, graph_file: File) -> None:
+    run = cli("run", graph_file(GATED), "x", "--json").json["run_id"]
+    (gate,) = cli("approvals", "list", "--json").json["data"]["approvals"]
+    done = cli("approvals", "decide", gate["approval_id"], "approve", "--json")
+    assert (done.code, done.json["data"]["approval"]["status"]) == (0, "approved")
+    assert cli("runs", "show", run, "--json").json["data"]["status"] == "completed"
+
+
+def test_a_rejected_run_exits_with_1(cli: Cli, graph_file: File) -> None:
+    cli("run", graph_file(GATED), "x")
+    (gate,) = cli("approvals", "list", "--json").json["data"]["approvals"]
+    done = cli("approvals", "decide", gate["approval_id"], "reject")
+    assert (done.code, done.out) == (1, b"")
+    assert "APPROVAL_REJECTED: " in done.err
+
+
+def test_a_run_is_cancelled_and_an_ended_one_is_left_alone(cli: Cli, graph_file: File) -> None:
+    run = cli("run", graph_file(GATED), "x", "--json").json["run_id"]
+    done = cli("cancel", run, "--reason", "wrong question")
+    assert (done.code, done.out, done.err) == (0, b"", f"{run} is cancelled\n")
+    assert cli("runs", "show", run, "--json").json["data"]["status"] == "cancelled"
+    assert "nothing was changed" in cli("cancel", run, "--reason", "again").err
+    resumed = cli("resume", run)
+    assert (resumed.code, resumed.err.split(":")[0]) == (1, "RUN_TERMINAL")
+    assert cli("cancel", run, "--reason", "again", "--json").json["data"]["terminal"] is True
+
+
+def test_any_tool_can_be_called(cli: Cli, graph_file: File) -> None:
+    made = cli("call", "graph_create", json.dumps({"spec": TWO_STEPS}))
+    assert (made.code, made.json["graph_id"]) == (0, "two_steps")
+    assert cli("call", "graph_list").json["data"]["graphs"][0]["graph_id"] == "two_steps"
+    assert cli("call", "graph_status", "-", stdin=b'{"resource": "templates"}').code == 0
+    started = cli("call", "graph_run_start", '{"graph_id": "two_steps", "input": "x"}')
+    assert started.json["data"]["status"] == "accepted"
+    assert cli("runs", "--json").json["data"]["runs"][0]["status"] == "completed"
+
+
+def test_the_status_shows_settings_with_their_source(cli: Cli, data_dir: Path) -> None:
+    said = cli("status", "--model", "named").out.decode()
+    assert str(data_dir) in said
+    assert "flag --model" in said
+    assert "default named" in said
+    assert cli("status", "--json").json["data"]["provider"]["provider"] == "scripted"
+
+
+def test_the_weights_that_are_there_are_not_fetched_again(
+    cli: Cli, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def there(models_dir: Path, *, tell: Callable[[str], None]) -> Path:
+        return models_dir / "weights.gguf"
+
+    monkeypatch.setattr("agent_graph.llm.local_setup.fetch_weights", there)
+    done = cli("local", "setup", "--json")
+    assert (done.code, done.json) == (0, {"ok": True, "data": {"weights": str(data_dir / "models" / "weights.gguf")}})
+    assert data_dir.stat().st_mode & 0o777 == 0o700
+    assert "is ready" in cli("local", "setup").err
+    assert cli("local", "setup", "--data-dir", ":memory:").code == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_error_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        done = cli("schema")
+    assert done.code == 1
+    assert done.err == ""
