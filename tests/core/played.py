@@ -16,6 +16,7 @@ from agent_graph.core.events import (
     Fact,
     ModelAnswered,
     NodeFailed,
+    NodeFinished,
     RunAccepted,
     RunCancelRequested,
     RunInterrupted,
@@ -196,6 +197,10 @@ class Played:
 
     def facts(self, kind: type[Fact]) -> list[Any]:
         return [event.fact for event in self.log if isinstance(event.fact, kind)]
+
+    def facts_of(self, node: str) -> list[NodeFinished]:
+        """How the firings of a node ended, in order."""
+        return [fact for fact in self.facts(NodeFinished) if fact.firing.startswith(node + "#")]
 
     @property
     def told(self) -> list[str]:

@@ -35,14 +35,14 @@ def test_a_run_waits_no_longer_when_it_is_about_to_end() -> None:
 
 def test_a_run_that_only_queues_for_a_place_is_running() -> None:
     at = play(compiled([plain("s"), gate("g"), llm("a"), llm("b")], "s>g s>a s>b", max_parallelism=1, output_key="g"))
-    assert (at.run.status, list(at.run.queue)) == ("running", ["a#1"])
+    assert (at.run.status, list(at.run.queue)) == ("running", ["b#1"])
 
 
 def test_open_approvals_are_those_nobody_has_decided_oldest_first() -> None:
     at = play(compiled([plain("s"), gate("g"), gate("h")], "s>g s>h", output_key="g"))
-    assert [one.firing for one in at.run.open_approvals] == ["h#1", "g#1"]
-    at.vote("h#1", "approve")
-    assert [one.firing for one in at.run.open_approvals] == ["g#1"]
+    assert [one.firing for one in at.run.open_approvals] == ["g#1", "h#1"]
+    at.vote("g#1", "approve")
+    assert [one.firing for one in at.run.open_approvals] == ["h#1"]
 
 
 def test_a_firing_is_found_by_its_path_while_it_is_active() -> None:
