@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, Limits, ceiling
@@ -55,6 +55,8 @@ class Settings:
     script: Path | None
     toolsets: tuple[str, ...]
     policy_profile: str
+    synchronous: Literal["full", "normal"]
+    """What a commit survives: the loss of power, or only the end of the process."""
     log: str
     limits: Limits
     sources: Mapping[str, str]
@@ -198,6 +200,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "policy_profile", "the rules a graph is held to", _one_of("baseline"),
         default="baseline", env="AGENT_GRAPH_POLICY_PROFILE",
+    ),
+    Setting(
+        "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",
+        _one_of("full", "normal"), default="full", env="AGENT_GRAPH_SYNCHRONOUS",
     ),
     Setting(
         "log", "what is logged: debug, info, warning or error", _one_of("debug", "info", "warning", "error"),
