@@ -103,7 +103,7 @@ class Supervisor:
             await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
         finally:
             self._starting -= 1
-        self.shell.notify.committed(row.run_id, [event])
+        self.shell.notify.committed(row, [event])
         if self._stopping:
             return row  # durable, and driven by the next process
         if self._queue or self._active() >= self._limits.active_runs:
@@ -242,16 +242,15 @@ class Supervisor:
         self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = lambda row: row.status in TERMINAL
     ) -> RunRow:
         """The run's row as soon as `until` holds of it, or as it is after `timeout_ms`. Wakes by event, never polls."""
-        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-        while True:
-            changed = self.shell.notify.changed(run_id)
-            row = await self.shell.store.runs.get(run_id)
-            left = deadline - asyncio.get_running_loop().time()
-            if until(row) or left <= 0:
+        runs = self.shell.store.runs
+        with self.shell.notify.expect(run_id, until) as reached:  # before looking, so that no commit is missed
+            row = await runs.get(run_id)
+            if until(row) or timeout_ms <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
-                    await changed.wait()
+                async with asyncio.timeout(timeout_ms / 1000):  # not `wait_for`: before 3.12 it can swallow a cancel
+                    return await reached
+        return await runs.get(run_id)
 
     def load(self) -> dict[str, int]:
         """How many runs are being driven and how many wait for a place."""
