@@ -70,7 +70,7 @@ class Notify:
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         """Held by those who wait, and gone with the last of them."""
         self._expected: dict[str, dict[asyncio.Future[RunRow], Callable[[RunRow], bool]]] = {}
-        """Who waits for a row that passes a test: a commit is shown to the test, and only the one it waits for wakes."""
+        """Who waits for a row that passes a test: only the commit it waits for wakes it."""
         self._watches: dict[str, set[Watch]] = defaultdict(set)
         self._deltas: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""This project as the peer `ours` of the benchmark programs: ``bench_ours.py WORKLOAD --n N --mode MODE``, one JSON line.
+"""This project as the peer `ours` of the benchmark programs: ``bench_ours.py WORKLOAD --n N --mode MODE``.
 
 Runs with the folder of those programs on PYTHONPATH (see ``make bench``). Pure nodes are transforms; a node that sleeps
 or leaves a trace is a model that a function of ours answers for. Modes: full, normal (durable), memory.
@@ -6,18 +6,20 @@ or leaves a trace is a model that a function of ours answers for. Modes: full, n
 
 import time
 
-_t = time.perf_counter()
-import asyncio
-from pathlib import Path
-from typing import Any
+STARTED = time.perf_counter()
 
-from _common import SLEEP, NodeLog, layered, main, payload
+import asyncio  # noqa: E402  (importing is measured)
+from dataclasses import replace  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
-from agent_graph.app import open_app
-from agent_graph.engine.commands import Decide
-from agent_graph.settings import load
+from _common import SLEEP, NodeLog, layered, main, payload  # noqa: E402
 
-_imp = time.perf_counter() - _t
+from agent_graph.app import open_app  # noqa: E402
+from agent_graph.engine.commands import Decide  # noqa: E402
+from agent_graph.settings import load  # noqa: E402
+
+IMPORTED_S = time.perf_counter() - STARTED
 WAIT_MS = 600_000
 ADD = {"operations": [{"op": "increment", "path": "counter"}]}
 
@@ -38,7 +40,8 @@ def opened(a, answer=None, *, recover=False):
 
 
 def spec(name, nodes, edges, **more):
-    return {"name": name, "entry": nodes[0]["id"], "nodes": nodes, "edges": [{"from": u, "to": v} for u, v in edges], **more}
+    wired = [{"from": u, "to": v} for u, v in edges]
+    return {"name": name, "entry": nodes[0]["id"], "nodes": nodes, "edges": wired, **more}
 
 
 def chain(n, name="chain", make=lambda i: {"type": "state_transform", "config": ADD}, **more):
@@ -77,7 +80,7 @@ async def w1(a):
         counter = await run(deps, graph, init())
         dt = time.perf_counter() - t
         assert counter == a.n
-    return dict(seconds=dt, steps=a.n)
+    return {"seconds": dt, "steps": a.n}
 
 
 def fan(width, name):
@@ -101,7 +104,7 @@ async def w3(a):
         out = await run(deps, graph, init())
         dt = time.perf_counter() - t
         assert len(out) == a.n
-    return dict(seconds=dt, steps=a.n + 2, makespan_x=round(dt / SLEEP, 3))
+    return {"seconds": dt, "steps": a.n + 2, "makespan_x": round(dt / SLEEP, 3)}
 
 
 async def w4(a):
@@ -113,7 +116,7 @@ async def w4(a):
         await asyncio.gather(*(run(deps, graph, init()) for _ in range(a.n)))
         dt = time.perf_counter() - t
         commits = deps.store.database.transactions - before
-    return dict(seconds=dt, steps=a.n * 10, runs_per_s=round(a.n / dt, 1), commits=commits)
+    return {"seconds": dt, "steps": a.n * 10, "runs_per_s": round(a.n / dt, 1), "commits": commits}
 
 
 async def w5(a):
@@ -135,7 +138,7 @@ async def w5(a):
         _, again = await deps.supervisor.fold(row.run_id)
         fold_ms = (time.perf_counter() - t) * 1000
         assert again.status == "completed"
-    return dict(seconds=dt, steps=a.n, fold_ms=round(fold_ms, 2))
+    return {"seconds": dt, "steps": a.n, "fold_ms": round(fold_ms, 2)}
 
 
 async def w6(a):
@@ -151,30 +154,27 @@ async def w6(a):
         counter = await run(deps, graph, init(limit=a.n))
         dt = time.perf_counter() - t
         assert counter == a.n
-    return dict(seconds=dt, steps=2 * a.n)
+    return {"seconds": dt, "steps": 2 * a.n}
 
 
 def w7(a):
-    from dataclasses import replace
-
     from agent_graph.core.compile import compile_graph
     from agent_graph.core.limits import DEFAULTS
 
     names, edges, _, sink = layered(a.n)
     nodes = [{"id": "start", "type": "passthrough"}] + [{"id": x, "type": "passthrough"} for x in names]
-    graph = spec("build", nodes, [("start", x) for x in names[:50]] + edges + [(x, "END") for x in sink], output_key="__input__")
+    wired = [("start", x) for x in names[:50]] + edges + [(x, "END") for x in sink]
+    graph = spec("build", nodes, wired, output_key="__input__")
     t = time.perf_counter()
     made = compile_graph(graph, limits=replace(DEFAULTS, nodes=2 * a.n, edges=10 * a.n))
     dt = time.perf_counter() - t
     assert made.graph is not None, made.issues[:3]
-    return dict(seconds=dt, steps=a.n, edges=len(edges))
+    return {"seconds": dt, "steps": a.n, "edges": len(edges)}
 
 
 def gated():
-    def make(i):
-        return {"type": "human_approval", "config": {"prompt": "ok?"}} if i == 5 else {"type": "state_transform", "config": ADD}
-
-    return chain(10, "gated", make)
+    gate = {"type": "human_approval", "config": {"prompt": "ok?"}}
+    return chain(10, "gated", lambda i: gate if i == 5 else {"type": "state_transform", "config": ADD})
 
 
 async def w8a(a):
@@ -185,7 +185,7 @@ async def w8a(a):
         row = await deps.supervisor.wait(row.run_id, timeout_ms=WAIT_MS, until=lambda row: row.status == "waiting")
         dt = time.perf_counter() - t
     assert row.status == "waiting"
-    return dict(seconds=dt, steps=5)
+    return {"seconds": dt, "steps": 5}
 
 
 async def w8b(a):
@@ -196,7 +196,7 @@ async def w8b(a):
         counter = await result(deps, gate.run_id)
         dt = time.perf_counter() - t
     assert counter == 9
-    return dict(seconds=dt, steps=5)
+    return {"seconds": dt, "steps": 5}
 
 
 async def w10(a):
@@ -213,21 +213,20 @@ async def w10(a):
     async with opened(a, answer, recover=True) as deps:
         t = time.perf_counter()
         if a.workload == "w10a":
-            graph = await created(
-                deps, chain(a.n, "logged", lambda i: {"type": "llm", "config": {"prompt": str(i)}}, output_key="outputs")
-            )
-            await run(deps, graph, init())
+            asks = chain(a.n, "logged", lambda i: {"type": "llm", "config": {"prompt": str(i)}}, output_key="outputs")
+            await run(deps, await created(deps, asks), init())
         else:
             rows, _ = await deps.store.runs.list()
             for row in rows:
                 await result(deps, row.run_id)
         dt = time.perf_counter() - t
-    return dict(seconds=dt, steps=a.n)
+    return {"seconds": dt, "steps": a.n}
 
 
-WORKLOADS: dict[str, Any] = dict(
-    w1=w1, w2=w1, w3=w3, w3d=w3, w4=w4, w5=w5, w6=w6, w7=w7, w8a=w8a, w8b=w8b, w10a=w10, w10b=w10
-)
+WORKLOADS: dict[str, Any] = {
+    "w1": w1, "w2": w1, "w3": w3, "w3d": w3, "w4": w4, "w5": w5, "w6": w6, "w7": w7, "w8a": w8a, "w8b": w8b,
+    "w10a": w10, "w10b": w10,
+}  # fmt: skip
 
 if __name__ == "__main__":
-    main("ours", WORKLOADS, _imp)
+    main("ours", WORKLOADS, IMPORTED_S)
