@@ -84,7 +84,7 @@ class Reader:
         first, *others = chunk.split(b"\n")
         self._rest += first
         for other in others:
-            self._hand_over(TooLong if self._skipping else bytes(self._rest), too_long=self._skipping)
+            self._hand_over(bytes(self._rest))
             self._skipping = False
             self._rest = bytearray(other)
         if len(self._rest) > LINE_BYTES:
@@ -92,8 +92,10 @@ class Reader:
         if self._skipping:
             self._rest.clear()
 
-    def _hand_over(self, line: bytes, *, too_long: bool = False) -> None:
-        if too_long or line.strip():
+    def _hand_over(self, line: bytes) -> None:
+        if self._skipping or len(line) > LINE_BYTES:
+            self._on_line(TooLong)
+        elif line.strip():
             self._on_line(line)
 
 

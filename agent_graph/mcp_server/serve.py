@@ -13,9 +13,9 @@ from typing import Final
 from agent_graph.errors import AgentGraphError, DataDirLocked
 from agent_graph.settings import Settings
 
-LAST_MOMENT_S: Final = 3.0
-"""Seconds to put things away after the client left. The store is safe against a kill at any point, so that a host
-that does not let go of a call cannot keep the process."""
+LAST_MOMENT_S: Final = 4.5
+"""Seconds from the client's leaving to the end of the process, whatever then still holds on: the store is safe against
+a kill at any point."""
 
 
 def main(settings: Settings, *, in_process: bool = True) -> int:
@@ -49,13 +49,14 @@ async def _serve(settings: Settings, descriptors: tuple[int, int]) -> int:
 
         gc.freeze()
         gc.enable()
-        why = await Session(build(deps, settings.toolsets), descriptors, max_depth=settings.limits.json_depth).run()
-        logging.getLogger(__name__).info("stopping: %s", why)
-        _end_soon()
+        server = build(deps, settings.toolsets)
+        session = Session(server, descriptors, max_depth=settings.limits.json_depth, on_end=end_soon)
+        logging.getLogger(__name__).info("stopping: %s", await session.run())
     return 0
 
 
-def _end_soon() -> None:
+def end_soon() -> None:
+    """See to it that the process ends, also when something in it does not let go."""
     guard = threading.Timer(LAST_MOMENT_S, os._exit, (0,))
     guard.daemon = True
     guard.start()

@@ -78,10 +78,8 @@ def _client(context: Context) -> str:
     return params.client_info.name if params is not None else ""
 
 
-def _progress(context: Context) -> Progress | None:
-    """How to tell of progress, where the client asked for it."""
-    if not context.meta or context.meta.get("progress_token") is None:
-        return None
+def _progress(context: Context) -> Progress:
+    """How to tell of progress; where the client did not ask for it, nobody is told."""
 
     async def tell(count: int, message: str) -> None:
         await context.session.report_progress(count, message=message)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
@@ -31,8 +32,12 @@ ENVELOPE_DEPTH: Final = 8
 class Session:
     """Carries lines to the server and its messages back, and knows which requests are still to be answered."""
 
-    def __init__(self, server: Server[Any], descriptors: tuple[int, int], *, max_depth: int) -> None:
+    def __init__(
+        self, server: Server[Any], descriptors: tuple[int, int], *, max_depth: int, on_end: Callable[[], None]
+    ) -> None:
+        """`on_end` is called when the client has left or a signal came, before what is under way is ended."""
         self._server = server
+        self._on_leaving = on_end
         self._max_depth = max_depth + ENVELOPE_DEPTH
         self._loop = asyncio.get_running_loop()
         self._open: set[str] = set()
@@ -55,6 +60,7 @@ class Session:
             self._writer.start()
             self._reader.start()
             why = await self._ended
+            self._on_leaving()
             if why == "end of input":
                 await self._last_answers()
             await ours[1].aclose()

@@ -21,6 +21,12 @@ REPLIES: list[dict[str, Any]] = [
 DEFAULT: dict[str, Any] = {"text": "Looks sound."}
 
 
+def write_ready_answer(path: Path) -> str:
+    """A script that answers everything at once; returns what it says."""
+    path.write_text(json.dumps({"default": {"text": "there at once"}}), encoding="utf-8")
+    return "there at once"
+
+
 def write_script(path: Path) -> Path:
     """The script as a file for ``AGENT_GRAPH_SCRIPT``."""
     path.write_text(json.dumps({"replies": REPLIES, "default": DEFAULT}), encoding="utf-8")

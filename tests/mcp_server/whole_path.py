@@ -1,0 +1,55 @@
+"""What the issue's acceptance asks of an assistant, with every tool of the default toolset called on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.mcp_server.conftest import Assistant
+
+
+async def walk(assistant: Assistant) -> set[str]:
+    """A council from template to result; a gated action approved and another rejected. Returns the tools called."""
+    called: set[str] = set()
+
+    async def ok(tool: str, /, **arguments: Any) -> Any:
+        called.add(tool)
+        return await assistant.ok(tool, **arguments)
+
+    assert any(row["template_id"] == "council_deliberation" for row in (await ok("graph_template_list"))["templates"])
+    await ok("graph_template_instantiate", template_id="council_deliberation", name="council", register=True)
+    await ok("graph_create", template={"id": "approval_gated_action", "name": "gated"})
+    assert [row["graph_id"] for row in (await ok("graph_list"))["graphs"]] == ["council", "gated"]
+    assert (await ok("graph_inspect", graph_id="council"))["entry"] == "coordinator"
+
+    run_id = (await ok("graph_run_start", graph_id="council", input="Should we?"))["run_id"]
+    waited = await ok("graph_run_wait", run_id=run_id)
+    assert waited["status"] == "completed", waited
+    run = await ok("graph_run_get", run_id=run_id)
+    assert (run["final_state"], run["usage"]["llm_calls"]) == ("The report: go ahead.", 5)
+    events = (await ok("graph_run_events", run_id=run_id))["events"]
+    assert sum(event["type"] == "model_answered" for event in events) == 5
+    first = next(n for n, event in enumerate(events) if event["type"] == "node_finished" and "analyst" in str(event))
+    begun = [event["node_id"] for event in events[:first] if event["type"] == "node_started"]
+    assert {"analyst_0", "analyst_1", "analyst_2"} <= set(begun), "all had started before the first had finished"
+    assert (await ok("graph_run_state", run_id=run_id, path="/final_report"))["value"] == "The report: go ahead."
+
+    for decision, outcome in (("approve", "approve"), ("reject", "reject")):
+        gated = (await ok("graph_run_start", graph_id="gated", input="Tell Dana that it will be late."))["run_id"]
+        assert (await ok("graph_run_wait", run_id=gated, until="waiting"))["status"] == "waiting"
+        (approval,) = (await ok("graph_approval_list", run_id=gated))["approvals"]
+        assert approval["subject"] == "Dear Dana, it will be late."
+        approval_id = approval["approval_id"]
+        assert (await ok("graph_approval_get", approval_id=approval_id))["approval"] == approval
+        await ok("graph_approval_decide", approval_id=approval_id, decision=decision, decided_by="Ada")
+        assert (await ok("graph_run_wait", run_id=gated))["status"] == "completed"
+        assert outcome in str((await ok("graph_run_get", run_id=gated))["final_state"])
+        drawn = await ok("graph_render", run_id=gated)
+        assert drawn["text"].startswith("flowchart")
+
+    assert (await ok("graph_render", graph_id="council"))["text"].startswith("flowchart")
+    waiting = (await ok("graph_run_start", graph_id="gated", input="Another."))["run_id"]
+    await ok("graph_run_cancel", run_id=waiting, reason="enough")
+    assert (await ok("graph_run_wait", run_id=waiting))["status"] == "cancelled"
+    assert len((await ok("graph_run_list"))["runs"]) == 4
+    assert (await ok("graph_status"))["provider"]["ok"] is True
+    return called
