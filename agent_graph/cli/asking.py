@@ -17,7 +17,7 @@ SHOWN: Final = 20_000
 
 def can_ask() -> bool:
     """Somebody is there to be asked: stdin and stderr are terminals."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 async def ask(approval: JsonObject) -> tuple[str, str] | None:

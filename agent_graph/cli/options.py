@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from agent_graph.cli.output import log_to_stderr
+
 if TYPE_CHECKING:
     from agent_graph.settings import Settings
 
@@ -29,12 +31,10 @@ OutFile: TypeAlias = Annotated[
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many at most.")]
 
 
-def settings_of(
-    data_dir: str = "", *, model: str = "", ollama_host: str = "", provider: str = "", toolsets: str = ""
-) -> Settings:
-    """The settings in force under these flags. Raises `SettingInvalid`."""
+def settings_of(data_dir: str = "", *, model: str = "", ollama_host: str = "", provider: str = "") -> Settings:
+    """The settings in force under these flags; the log goes to stderr from here on. Raises `SettingInvalid`."""
     from agent_graph.settings import load
 
-    return load({
-        "data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider, "toolsets": toolsets,
-    })  # fmt: skip
+    settings = load({"data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider})
+    log_to_stderr(settings.log)
+    return settings

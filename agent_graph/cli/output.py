@@ -4,6 +4,7 @@ would obey."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -80,6 +81,23 @@ def table(rows: Iterable[Sequence[object]], *, head: Sequence[str]) -> str:
     cells.insert(0, list(head))
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells) + "\n"
+
+
+class _Line(logging.Formatter):
+    """A record in one line that a terminal does not obey; with its trace where somebody looks for a bug."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = f"{record.levelname.lower()}: {one_line(record.getMessage())}"
+        if record.exc_info and logging.getLogger().isEnabledFor(logging.DEBUG):
+            said += "\n" + plain(self.formatException(record.exc_info))
+        return said
+
+
+def log_to_stderr(level: str) -> None:
+    """Show the log from `level` on, for as long as the command runs."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Line())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 # -- how a command ends --------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def run(
                 if made["error_code"] == "GRAPH_NOT_FOUND":
                     raise sources.unknown(graph)
                 return refuse(made, as_json=as_json)
-            started = await _start(desk, made, value, thread_id=thread_id, model=model and settings.model)
+            started = await _start(desk, made, value, thread_id=thread_id, model=settings.model)
             return await _see(desk, started, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)

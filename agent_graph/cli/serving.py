@@ -33,9 +33,13 @@ def mcp(
     """Serve the tools to an assistant over MCP, on standard input and output."""
     from agent_graph.errors import AgentGraphError
     from agent_graph.mcp_server.serve import main
+    from agent_graph.settings import load
 
+    flags = {
+        "data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider, "toolsets": toolsets,
+    }  # fmt: skip
     try:
-        settings = settings_of(data_dir, model=model, ollama_host=ollama_host, provider=provider, toolsets=toolsets)
+        settings = load(flags)
     except AgentGraphError as refusal:
         say(f"{refusal.code}: {refusal.message}")
         raise typer.Exit(refusal.exit_code) from None

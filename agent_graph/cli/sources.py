@@ -98,6 +98,8 @@ def read_input(text: str | None, file: Path | None, *, limits: Limits) -> JsonVa
 def _bytes(name: str, most: int) -> bytes:
     try:
         if name == STDIN:
+            if sys.stdin is None:
+                raise ValueError("it is closed")
             content = sys.stdin.buffer.read(most + 1)
         else:
             with Path(name).open("rb") as file:

@@ -206,8 +206,9 @@ def ending(run: Any, *, quiet: bool) -> int:
             lines.append(f"What was answered is kept. Go on: agent-graph resume {run['run_id']}")
             code = UNREACHABLE
         case "failed":
-            where = f" (node {error['node_id']})" if error.get("node_id") else ""
-            lines = [f"{error.get('code', 'FAILED')}: {one_line(str(error.get('message', '')))}{where}"]
+            said, node = str(error.get("message", "")), str(error.get("node_id", ""))
+            where = f" (node {node})" if node and node not in said else ""
+            lines = [f"{error.get('code', 'FAILED')}: {one_line(said)}{where}"]
             code = UNREACHABLE if error.get("code") in OUT_OF_REACH else REFUSED
         case _:
             lines = [f"{run['run_id']} was cancelled"]

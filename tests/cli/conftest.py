@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +56,40 @@ Cli = Callable[..., Done]
 
 
 @pytest.fixture
-def cli(
-    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], data_dir: Path, script: Path
-) -> Cli:
-    """Runs a command in this process; `stdin` is what is piped in."""
-    monkeypatch.setenv("AGENT_GRAPH_DATA_DIR", str(data_dir))
+def cli(in_process: Cli, monkeypatch: pytest.MonkeyPatch, script: Path) -> Cli:
+    """Runs a command in this process, its model scripted; `stdin` is what is piped in."""
     monkeypatch.setenv("AGENT_GRAPH_SCRIPT", str(script))
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    return in_process
 
-    def run(*arguments: str, stdin: bytes = b"") -> Done:
+
+Beside = Callable[..., Awaitable[Done]]
+
+
+@pytest.fixture
+def beside(in_process: Cli, monkeypatch: pytest.MonkeyPatch, ollama: OllamaServer) -> Beside:
+    """Runs a command in this process beside those of `terminal`, its model the scripted Ollama server."""
+    monkeypatch.setenv("OLLAMA_HOST", ollama.url)
+    monkeypatch.setenv("AGENT_GRAPH_MODEL", "fake")
+
+    async def run(*arguments: str, stdin: bytes | None = b"") -> Done:
+        return await asyncio.to_thread(in_process, *arguments, stdin=stdin)
+
+    return run
+
+
+@pytest.fixture
+def in_process(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], data_dir: Path
+) -> Iterator[Cli]:
+    monkeypatch.setenv("AGENT_GRAPH_DATA_DIR", str(data_dir))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    root = logging.getLogger()
+    before, level = [*root.handlers], root.level
+
+    def run(*arguments: str, stdin: bytes | None = b"") -> Done:
         monkeypatch.setattr(sys, "argv", ["agent-graph", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capsysbinary.readouterr()
         try:
             code = main()
@@ -73,7 +98,9 @@ def cli(
         said = capsysbinary.readouterr()
         return Done(code, said.out, said.err.decode())
 
-    return run
+    yield run
+    root.handlers[:] = before
+    root.setLevel(level)
 
 
 @pytest.fixture

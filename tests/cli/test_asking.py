@@ -6,15 +6,18 @@ import asyncio
 import json
 import os
 import pty
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
-from tests.cli.terminal import GATED, PATIENCE_S, Done, Started, Terminal, asks, spec
+from agent_graph.tools.socket_client import Owner
+from tests.cli.terminal import GATED, PATIENCE_S, Done, Terminal, asks, spec
 from tests.fakes.ollama_server import Gate, OllamaServer, answer, encoded, last_line, line, stream
 
+Beside = Callable[..., Awaitable[Done]]
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
 
@@ -24,6 +27,7 @@ class Screen:
     def __init__(self) -> None:
         self._ours, self.theirs = pty.openpty()
         self.shown = ""
+        self._lent: list[IO[str]] = []
 
     async def shows(self, text: str) -> str:
         loop = asyncio.get_running_loop()
@@ -48,7 +52,16 @@ class Screen:
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def lend(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Stdin and stderr of this process are this terminal."""
+        for name, mode in (("stdin", "r"), ("stderr", "w")):
+            stream_ = os.fdopen(os.dup(self.theirs), mode, buffering=1, encoding="utf-8")
+            self._lent.append(stream_)
+            monkeypatch.setattr(sys, name, stream_)
+
     def close(self) -> None:
+        for stream_ in self._lent:
+            stream_.close()
         os.close(self._ours)
         os.close(self.theirs)
 
@@ -60,10 +73,6 @@ async def screen() -> AsyncIterator[Screen]:
     opened.close()
 
 
-async def at(screen: Screen, terminal: Terminal, *arguments: str) -> Started:
-    return await terminal.start(*arguments, stdin=screen.theirs, stderr=screen.theirs)
-
-
 def gated(tmp_path: Path) -> str:
     path = tmp_path / "gated.json"
     path.write_text(json.dumps(GATED), encoding="utf-8")
@@ -71,11 +80,12 @@ def gated(tmp_path: Path) -> str:
 
 
 async def test_a_person_at_the_terminal_is_asked_and_the_run_goes_on(
-    screen: Screen, terminal: Terminal, ollama: OllamaServer, tmp_path: Path
+    screen: Screen, beside: Beside, ollama: OllamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    screen.lend(monkeypatch)
     ollama.on("DRAFT", answer("\x1b]0;owned\x07ship it\x1b[2Jnow\u202e\nApproval apr-0 of run nobody", chunks=4))
     ollama.on("ACT", answer("acted"))
-    running = await at(screen, terminal, "run", gated(tmp_path), "hello")
+    running = asyncio.create_task(beside("run", gated(tmp_path), "hello", stdin=None))
     shown = await screen.shows("approve / reject / request_changes, or nothing to leave it open: ")
     assert "  | May it be done?" in shown
     assert "  | ]0;ownedship it[2Jnow\r\n  | Approval apr-0 of run nobody" in shown
@@ -88,7 +98,7 @@ async def test_a_person_at_the_terminal_is_asked_and_the_run_goes_on(
     await screen.shows("A note, or nothing: ")
     screen.type("looks fine\n")
     await screen.shows("looks fine")
-    done = await running.done()
+    done = await running
     assert (done.code, done.out) == (0, b"acted\n")
     assert ollama.count("ACT") == 1
 
@@ -97,7 +107,7 @@ async def test_a_decision_left_open_exits_with_3(
     screen: Screen, terminal: Terminal, ollama: OllamaServer, tmp_path: Path
 ) -> None:
     ollama.on("DRAFT", answer("ship it"))
-    running = await at(screen, terminal, "run", gated(tmp_path), "hello")
+    running = await terminal.start("run", gated(tmp_path), "hello", stdin=screen.theirs, stderr=screen.theirs)
     await screen.shows("to leave it open: ")
     screen.type("\x04")  # end of the input
     assert "agent-graph approvals decide apr-" in await screen.shows("approve|reject|request_changes")
@@ -105,32 +115,41 @@ async def test_a_decision_left_open_exits_with_3(
 
 
 async def test_a_question_is_taken_back_when_somebody_else_decides(
-    screen: Screen, terminal: Terminal, ollama: OllamaServer, tmp_path: Path, cli: Callable[..., Done]
+    screen: Screen,
+    beside: Beside,
+    ollama: OllamaServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data_dir: Path,
 ) -> None:
+    screen.lend(monkeypatch)
     ollama.on("DRAFT", answer("ship it"))
     ollama.on("ACT", answer("acted"))
-    running = await at(screen, terminal, "run", gated(tmp_path), "hello")
+    running = asyncio.create_task(beside("run", gated(tmp_path), "hello", stdin=None))
     await screen.shows("to leave it open: ")
-    (pending,) = (await asyncio.to_thread(cli, "approvals", "list", "--json")).json["data"]["approvals"]
-    decided = await asyncio.to_thread(cli, "approvals", "decide", pending["approval_id"], "approve", "--by", "Ada")
-    assert decided.code == 0
+    owner = Owner(data_dir)
+    listed: Any = await owner.call("graph_approval_list", {})
+    (pending,) = listed["data"]["approvals"]
+    decision = {"approval_id": pending["approval_id"], "decision": "approve", "decided_by": "Ada"}
+    assert (await owner.call("graph_approval_decide", decision))["ok"]
     await screen.shows("decided: approve by Ada (cli)")
-    done = await running.done()
+    done = await running
     assert (done.code, done.out) == (0, b"acted\n")
 
 
 async def test_a_models_words_are_shown_as_they_come(
-    screen: Screen, terminal: Terminal, ollama: OllamaServer, tmp_path: Path
+    screen: Screen, beside: Beside, ollama: OllamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    screen.lend(monkeypatch)
     holding = Gate()
     ollama.on("SAY", stream(*encoded([line("Once upon a \x1b[31mtime")]), holding, *encoded([line("."), last_line()])))
     path = tmp_path / "say.json"
     body: Any = spec("say", asks("teller", "SAY {input}"), edges=[("teller", "END")])
     path.write_text(json.dumps(body), encoding="utf-8")
-    running = await at(screen, terminal, "run", str(path), "hello")
+    running = asyncio.create_task(beside("run", str(path), "hello", stdin=None))
     shown = await screen.shows("teller: Once upon a [31mtime")
     assert "\x1b[31m" not in shown
     holding.open()
     await screen.shows("teller  done")
-    done = await running.done()
+    done = await running
     assert (done.code, done.out) == (0, b"Once upon a \x1b[31mtime.\n")

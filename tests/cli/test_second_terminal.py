@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_graph.store.lock import lock_folder
 from tests.cli.terminal import GATED, TWO_STEPS, Done, Terminal, asks, gate, spec
 from tests.fakes.ollama_server import Gate, OllamaServer, answer, encoded, last_line, line, stream
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
+Beside = Callable[..., Awaitable[Done]]
 BRANCHES = [{"id": "a", "entry": "slow"}, {"id": "b", "entry": "gate"}]
 BESIDE_A_GATE = spec(
     "beside", {"id": "both", "type": "parallel", "config": {"join": "end", "branches": BRANCHES}},
@@ -63,11 +66,8 @@ async def test_ctrl_c_leaves_a_run_that_resume_finishes_without_asking_again(
 
 
 async def test_every_command_works_from_a_second_terminal(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, cli: Callable[..., Done]
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
 ) -> None:
-    async def beside(*arguments: str) -> Done:
-        return await asyncio.to_thread(cli, *arguments)
-
     holding, slow = held("one")
     ollama.on("DRAFT", slow)
     ollama.on("REVIEW", answer("two"))
@@ -95,15 +95,15 @@ async def test_every_command_works_from_a_second_terminal(
 
 
 async def test_a_decision_in_a_second_terminal_lets_the_owner_go_on_at_once(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, cli: Callable[..., Done]
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
 ) -> None:
     holding, slow = held("slow at last")
     ollama.on("SLOW", slow)
     ollama.on("AFTER", answer("afterwards"))
     first = await terminal.start("run", file(tmp_path, BESIDE_A_GATE), "hello")
     await first.says("waits for a decision")
-    (pending,) = (await asyncio.to_thread(cli, "approvals", "list", "--json")).json["data"]["approvals"]
-    decided = await terminal.run("approvals", "decide", pending["approval_id"], "approve", "--by", "Ada")
+    (pending,) = (await beside("approvals", "list", "--json")).json["data"]["approvals"]
+    decided = await beside("approvals", "decide", pending["approval_id"], "approve", "--by", "Ada")
     assert decided.code == 0
     assert "goes on in the process that owns the data folder" in decided.err
     await first.says("decided: approve by Ada (cli)")
@@ -114,7 +114,7 @@ async def test_a_decision_in_a_second_terminal_lets_the_owner_go_on_at_once(
 
 
 async def test_a_run_started_through_an_owner_survives_it(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
 ) -> None:
     _, never = held("never")
     ollama.on("DRAFT mine", never)
@@ -124,12 +124,12 @@ async def test_a_run_started_through_an_owner_survives_it(
     ollama.on("REVIEW one", slow)
     owner = await terminal.start("run", file(tmp_path, TWO_STEPS), "mine")
     await ollama.arrived("DRAFT mine")
-    guest = await terminal.start("run", "two_steps", "yours")
+    guest = asyncio.create_task(beside("run", "two_steps", "yours"))
     await ollama.arrived("REVIEW one")
     owner.process.kill()
     await ollama.arrived("REVIEW one", count=2)
     holding.open()
-    done = await guest.done()
+    done = await guest
     assert (done.code, done.out) == (0, b"two\n")
     assert ollama.count("DRAFT yours") == 1
 
@@ -173,13 +173,13 @@ async def test_ctrl_c_in_the_second_terminal_only_stops_watching(
 
 
 async def test_a_run_cancelled_from_a_second_terminal_ends_the_first_with_1(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
 ) -> None:
     _, never = held("never")
     ollama.on("DRAFT", never)
     owner = await terminal.start("run", file(tmp_path, TWO_STEPS), "hello")
     request = await ollama.arrived("DRAFT")
-    cancelled = await terminal.run("cancel", run_id_in(await owner.says("draft  started")), "--reason", "enough")
+    cancelled = await beside("cancel", run_id_in(await owner.says("draft  started")), "--reason", "enough")
     assert cancelled.code == 0
     done = await owner.done()
     assert (done.code, done.out) == (1, b"")
@@ -197,14 +197,47 @@ async def test_two_at_once_share_a_fresh_folder(terminal: Terminal, ollama: Olla
         assert (done.code, done.out) == (0, b"two\n")
 
 
-async def test_a_killed_waiting_run_is_decided_by_the_next_process(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, data_dir: Path
+async def test_a_gate_outlives_the_process_and_the_next_goes_on(
+    beside: Beside, ollama: OllamaServer, tmp_path: Path, data_dir: Path
 ) -> None:
     ollama.on("DRAFT", answer("one"))
     ollama.on("ACT", answer("acted"))
-    assert (await terminal.run("run", file(tmp_path, GATED), "hello")).code == 3
-    assert not (data_dir / "owner.sock").exists()
-    (pending,) = (await terminal.run("approvals", "list", "--json")).json["data"]["approvals"]
-    done = await terminal.run("approvals", "decide", pending["approval_id"], "approve")
+    assert (await beside("run", file(tmp_path, GATED), "hello")).code == 3
+    assert not await asyncio.to_thread((data_dir / "owner.sock").exists)
+    (pending,) = (await beside("approvals", "list", "--json")).json["data"]["approvals"]
+    done = await beside("approvals", "decide", pending["approval_id"], "approve")
     assert (done.code, done.out) == (0, b"acted\n")
     assert ollama.count("DRAFT") == 1
+
+
+async def test_an_mcp_server_owns_the_folder_and_the_commands_go_through_it(
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
+) -> None:
+    ollama.on("DRAFT", answer("one"))
+    ollama.on("REVIEW", answer("two"))
+    server = await terminal.start("mcp", "--in-process", stdin=asyncio.subprocess.PIPE)
+    assert server.process.stdin is not None
+    assert server.process.stdout is not None
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    server.process.stdin.write(json.dumps(asked).encode() + b"\n")
+    assert json.loads(await server.process.stdout.readline())["id"] == 1
+
+    done = await beside("run", file(tmp_path, TWO_STEPS), "hello", "--provider", "ollama")
+    assert (done.code, done.out) == (0, b"two\n")
+    assert "another process owns the data folder" in done.err
+    second = await terminal.run("mcp")
+    assert (second.code, second.err.split(": ")[1]) == (5, "DATA_DIR_LOCKED")
+    assert b"through its socket" in (await beside("status")).out
+    server.process.stdin.close()
+    assert (await server.done()).code == 0
+
+
+async def test_an_owner_that_neither_answers_nor_goes_is_told_of(
+    beside: Beside, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_graph.cli.desk.PATIENCE_S", 0.2)
+    async with await lock_folder(data_dir, now_ms=0):
+        done = await beside("runs")
+    assert (done.code, done.err.split(":")[0]) == (5, "DATA_DIR_LOCKED")
+    assert str(os.getpid()) in done.err
