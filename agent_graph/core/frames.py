@@ -203,6 +203,8 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
+        if len(self.full[node]) == len(self.graph.topology.in_edges[node]):
+            return True
         found = self._running_blockers(node)
         if not found:
             found = self.blockers(node)
@@ -216,8 +218,6 @@ class Frame:
         """Some running nodes that can still put a token on an empty in-edge; the search goes on where it ended."""
         topology, full = self.graph.topology, self.full[node]
         in_edges = topology.in_edges[node]
-        if len(full) == len(in_edges):
-            return 0
         start = self.watched.get(node, 0)
         for place in chain(range(start, len(in_edges)), range(start)):
             edge = in_edges[place]

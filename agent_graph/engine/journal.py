@@ -20,9 +20,12 @@ from agent_graph.engine.shell import Shell
 from agent_graph.store.base import Answered, Commit, Store
 
 SNAPSHOT_EVENTS: Final = 64
-"""Events between snapshots at least; more when the last snapshot was larger than what has been written since."""
+SNAPSHOT_BYTES: Final = 256 * 1024
+"""A snapshot is due when so many events, or bytes of them, have been written since the last."""
+WORTH: Final = 2
+"""Unless that is less than so many times what the last one weighs: so their sizes grow geometrically."""
 EVENT_BYTES: Final = 512
-"""What an event is taken to weigh, when that is compared with a snapshot."""
+"""What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
 _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
@@ -71,8 +74,7 @@ class Journal:
         self._shell = shell
         self._pending: list[e.Event] = []
         self._touched: dict[str, None] = {}
-        self._since = folded.since
-        self._weight = folded.weight
+        self._take_over(folded)
 
     @property
     def finishes(self) -> bool:
@@ -107,7 +109,7 @@ class Journal:
         )  # fmt: skip
         self._pending, self._touched = [], {}
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
-        await self._shell.store.runs.commit(commit)
+        self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
         self._shell.notify.committed(commit.run, pending)
         if gates:
@@ -116,17 +118,22 @@ class Journal:
     async def catch_up(self, held: Iterable[str] = ()) -> None:
         """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""
         folded = await fold(self._shell.store, self.graph, self.run.run_id)
-        self.run, self._since, self._weight = folded.run, folded.since, folded.weight
+        self.run = folded.run
+        self._take_over(folded)
         self._pending, self._touched, self.stale = [], {}, False
         for path in held:
             if path in self.run.open:
                 self.run.hand_over(path)
 
+    def _take_over(self, folded: Folded) -> None:
+        self._since, self._bytes, self._weight = folded.since, folded.since * EVENT_BYTES, folded.weight
+
     def _snapshot(self, count: int) -> bytes | None:
         """A snapshot now and then: never one that weighs more than what it saves."""
         self._since += count
-        if self._since < max(SNAPSHOT_EVENTS, self._weight // EVENT_BYTES) or self.run.terminal:
+        due = self._since >= SNAPSHOT_EVENTS or self._bytes >= SNAPSHOT_BYTES
+        if not due or self._bytes <= WORTH * self._weight or self.run.terminal:
             return None
         data = checkpoint.dump(self.run)
-        self._since, self._weight = 0, len(data)  # so sizes grow geometrically
+        self._since, self._bytes, self._weight = 0, 0, len(data)
         return data

@@ -82,10 +82,11 @@ class VolatileRuns(SqliteRuns):
         self._memory = database
         self._ahead: dict[str, _Ahead] = {}
 
-    async def commit(self, commit: Commit) -> None:
-        if not self._put_off(commit):
-            self._memory.settle()
-            await super().commit(commit)
+    async def commit(self, commit: Commit) -> int:
+        if self._put_off(commit):
+            return 0
+        self._memory.settle()
+        return await super().commit(commit)
 
     async def get(self, run_id: str) -> RunRow:
         known, ahead = self._memory.peek(partial(find_row, run_id)), self._ahead.get(run_id)
@@ -121,6 +122,7 @@ class VolatileRuns(SqliteRuns):
     def _write_all(self, connection: sqlite3.Connection) -> None:
         for run_id, one in self._ahead.items():
             self._places.pop(run_id, None)
-            self._remember(run_id, write_commit(Commit(one.row, one.first, one.events), None, connection))
+            place, _ = write_commit(Commit(one.row, one.first, one.events), None, connection)
+            self._remember(run_id, place)
         self._ahead = {}
         self._memory.put_off = None
