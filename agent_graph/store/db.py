@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,13 +23,15 @@ from agent_graph.store.base import AlreadyAnswered
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[sqlite3.Connection], T]
-"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends."""
+"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends; perhaps
+again, after what it did was undone."""
 
 Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
 
 BUSY_MS: Final = 5_000
 _WAL_KEPT_BYTES: Final = 16 * 2**20
+_TURN_S: Final = 0.001
 
 BEGIN_WRITE: Final = "BEGIN IMMEDIATE"  # takes the write lock now, not in the middle
 BEGIN_READ: Final = "BEGIN"  # several reads of one moment
@@ -37,6 +40,9 @@ ROLLBACK: Final = "ROLLBACK"  # nothing of the transaction happened
 SAVEPOINT: Final = "SAVEPOINT member"  # one member of a group begins
 RELEASE: Final = "RELEASE member"  # the member lands with the group
 ROLLBACK_TO: Final = "ROLLBACK TO member"  # the member is refused, the group goes on
+
+REFUSALS: Final = (AgentGraphError, AlreadyAnswered, sqlite3.Error)
+"""What undoes one job and not its group."""
 
 
 async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connection:
@@ -87,6 +93,7 @@ class Database:
         self.path = path
         self._quick = synchronous == "normal"
         """A commit waits for no disk."""
+        self._turn_ends = 0.0
         self.transactions = 0
         """How many write transactions were committed."""
         self._writer = writer
@@ -115,7 +122,9 @@ class Database:
     async def _write_alone(self, job: Job[T]) -> list[object]:
         """Half the loop's work of a group of one."""
         if self._quick:
-            return transact([job], self._writer._conn)
+            done = transact([job], self._writer._conn)
+            await self.give_way()
+            return done
         self._writing = True
         try:
             return await on_thread(self._writer, partial(transact, [job]))
@@ -129,6 +138,12 @@ class Database:
             return await on_thread(self._reader, partial(look, query))
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
+
+    async def give_way(self) -> None:
+        """Let others run now and then: whoever writes and waits for nothing would keep the loop to himself."""
+        if time.monotonic() >= self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = time.monotonic() + _TURN_S
 
     async def aclose(self) -> None:
         """Finish what is queued, then close; a second call does nothing."""
@@ -194,10 +209,20 @@ class Database:
 
 
 def transact(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
-    """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened."""
+    """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened.
+
+    Nearly always no job is refused, so each gets a savepoint of its own only when one was: then they are done again.
+    """
     connection.execute(BEGIN_WRITE)
     try:
-        outcomes = [jobs[0](connection)] if len(jobs) == 1 else [_attempt(job, connection) for job in jobs]
+        try:
+            outcomes = [job(connection) for job in jobs]
+        except REFUSALS:
+            if len(jobs) == 1 or not connection.in_transaction:
+                raise
+            connection.execute(ROLLBACK)
+            connection.execute(BEGIN_WRITE)
+            outcomes = [_attempt(job, connection) for job in jobs]
         connection.execute(COMMIT)
     finally:
         if connection.in_transaction:
@@ -213,7 +238,7 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> object:
     connection.execute(SAVEPOINT)
     try:
         outcome = job(connection)
-    except (AgentGraphError, AlreadyAnswered, sqlite3.Error) as refusal:
+    except REFUSALS as refusal:
         if not connection.in_transaction:  # SQLite itself rolled everything back: a full disk, a read error
             raise
         connection.execute(ROLLBACK_TO)

@@ -101,8 +101,8 @@ class SqliteRuns:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
         extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
-        place, weight = await self._database.write(partial(write_commit, commit, extension))
-        self._remember(run_id, place)
+        there, weight = await self._database.write(partial(write_commit, commit, extension))
+        self._remember(run_id, there)
         return weight
 
     def _remember(self, run_id: str, place: Place) -> None:

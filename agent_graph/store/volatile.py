@@ -36,6 +36,7 @@ class MemoryDatabase(Database):
         self.settle()
         [result] = self._do(partial(transact, [job]))
         self.transactions += 1
+        await self.give_way()
         return result  # type: ignore[return-value]  # what `job` gave
 
     async def read(self, query: Job[T]) -> T:
@@ -84,6 +85,7 @@ class VolatileRuns(SqliteRuns):
 
     async def commit(self, commit: Commit) -> int:
         if self._put_off(commit):
+            await self._memory.give_way()
             return 0
         self._memory.settle()
         return await super().commit(commit)
