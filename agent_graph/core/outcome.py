@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath
+from agent_graph.core import growth, statepath
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
+from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
-from agent_graph.errors import NodeFailure
+from agent_graph.errors import InputTooDeep, NodeFailure
 
 
-def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
+def finished(graph: Graph, run: Run, firing: Firing, *, done: Done, attempt: int) -> list[e.Fact]:
     """The facts of a firing that is done. Raises `NodeFailure` VALUE_TOO_LARGE."""
     path = firing.path
-    for write in done.writes:
-        _check_size(write.value, ".".join(write.path))
-    for value in _maybe(done.output):
-        _check_size(value, "its output")
+    _check_bounds(graph, run, firing, done)
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
@@ -81,8 +78,34 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
     return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
 
 
-def _check_size(value: JsonValue, what: str) -> None:
-    limit = DEFAULTS.value_bytes
-    short = isinstance(value, str) and len(value) * 6 < limit  # no character takes more than 6 bytes in JSON
-    if not short and isinstance(value, str | list | dict) and size(value) > limit:
-        raise NodeFailure("VALUE_TOO_LARGE", f"{what} would be larger than {limit} bytes", bytes=size(value))
+def _check_bounds(graph: Graph, run: Run, firing: Firing, done: Done) -> None:
+    checked: JsonValue = None
+    for write in done.writes:
+        _check_value(write.value, ".".join(write.path), run.limits)
+        checked = write.value
+    for value in _maybe(done.output):
+        if value is not checked:  # most nodes write the very value that is their output
+            _check_value(value, "its output", run.limits)
+    assert run.frame is not None, "a run with a firing has a frame"
+    limit = run.limits.state_bytes
+    writes = run.frame.written(firing, done)
+    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes)
+    if size:
+        message = f"the run's state would be larger than {limit} bytes (state_bytes)"
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
+
+
+def _check_value(value: JsonValue, what: str, limits: Limits) -> None:
+    limit, depth = limits.value_bytes, limits.json_depth
+    if isinstance(value, str) and 6 * len(value) + 2 <= limit:  # no character takes more than 6 bytes in JSON
+        return
+    text = compact(value)
+    if len(text) > limit or (not text.isascii() and len(text.encode()) > limit):
+        message = f"{what} would be larger than {limit} bytes (value_bytes)"
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=len(text.encode()))
+    if isinstance(value, list | dict) and text.count("[") + text.count("{") > depth:
+        try:
+            check_value(value, max_depth=depth)
+        except InputTooDeep:
+            message = f"{what} would be nested deeper than {depth} levels (json_depth)"
+            raise NodeFailure("VALUE_TOO_LARGE", message, limit=depth) from None

@@ -52,10 +52,10 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
-    view = View(run.frame, firing, run.input)
+    view = View(run.frame, firing, run.input, limits=run.limits)
     try:
         answer = NODE_TYPES[node.type].step(node, view, firing.answers)
-        facts = finished(graph, firing, answer, attempt) if isinstance(answer, Done) else []
+        facts = finished(graph, run, firing, done=answer, attempt=attempt) if isinstance(answer, Done) else []
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
