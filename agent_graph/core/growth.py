@@ -20,10 +20,12 @@ _LAST: Final = (0, 0, 0, 0)
 """The order of writes that come after all others: nobody compares it."""
 
 
-def beyond(state: State, past: int, *, limit: int, writes: Sequence[Write] = ()) -> int:
-    """The bytes of the state seen from `past` with `writes` after it, where they are more than `limit`; else 0."""
+def beyond(state: State, past: int, *, limit: int, writes: Sequence[Write] = (), more: int = 0) -> int:
+    """The bytes of the state seen from `past` with `writes` after it, where they are more than `limit`; else 0.
+
+    `more` is what `weights.most_written` tells of the writes.
+    """
     tally = state.tally
-    more = weights.most_written(writes) if writes else 0
     if tally.base + tally.written + more <= limit:
         return 0
     tally.base = _base(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_graph.core import events as e
-from agent_graph.core import growth, statepath
+from agent_graph.core import growth, statepath, weights
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import END, Graph
@@ -18,7 +18,7 @@ from agent_graph.errors import InputTooDeep, NodeFailure
 def finished(graph: Graph, run: Run, firing: Firing, *, done: Done, attempt: int) -> list[e.Fact]:
     """The facts of a firing that is done. Raises `NodeFailure` VALUE_TOO_LARGE."""
     path = firing.path
-    _check_bounds(graph, run, firing, done)
+    _check_bounds(run, firing, done)
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
@@ -78,34 +78,32 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
     return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
 
 
-def _check_bounds(graph: Graph, run: Run, firing: Firing, done: Done) -> None:
-    checked: JsonValue = None
-    for write in done.writes:
-        _check_value(write.value, ".".join(write.path), run.limits)
-        checked = write.value
-    for value in _maybe(done.output):
-        if value is not checked:  # most nodes write the very value that is their output
-            _check_value(value, "its output", run.limits)
+def _check_bounds(run: Run, firing: Firing, done: Done) -> None:
     assert run.frame is not None, "a run with a firing has a frame"
-    limit = run.limits.state_bytes
-    writes = run.frame.written(firing, done)
-    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes)
+    limits, writes = run.limits, run.frame.written(firing, done)
+    more = weights.most_written(writes, lambda write: _checked(write, limits))
+    limit = limits.state_bytes
+    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes, more=more)
     if size:
         message = f"the run's state would be larger than {limit} bytes (state_bytes)"
         raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
 
 
-def _check_value(value: JsonValue, what: str, limits: Limits) -> None:
-    limit, depth = limits.value_bytes, limits.json_depth
-    if isinstance(value, str) and 6 * len(value) + 2 <= limit:  # no character takes more than 6 bytes in JSON
-        return
-    text = compact(value)
-    if len(text) > limit or (not text.isascii() and len(text.encode()) > limit):
+def _checked(write: Write, limits: Limits) -> int:
+    """`weights.most_of` a value that is within the limits of size and depth; a short text is not measured."""
+    value, limit, depth = write.value, limits.value_bytes, limits.json_depth
+    nested = isinstance(value, list | dict)
+    if not nested and (most := weights.most_of(value)) <= limit:
+        return most
+    text, what = compact(value), ".".join(write.path)
+    size = weights.bytes_of(text)
+    if size > limit:
         message = f"{what} would be larger than {limit} bytes (value_bytes)"
-        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=len(text.encode()))
-    if isinstance(value, list | dict) and text.count("[") + text.count("{") > depth:
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
+    if nested and text.count("[") + text.count("{") > depth:  # else it cannot be; brackets in texts count too
         try:
             check_value(value, max_depth=depth)
         except InputTooDeep:
             message = f"{what} would be nested deeper than {depth} levels (json_depth)"
             raise NodeFailure("VALUE_TOO_LARGE", message, limit=depth) from None
+    return weights.most_in(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -47,23 +47,30 @@ class Tally:
 
 def most_of(value: JsonValue) -> int:
     """A number of bytes that the canonical JSON of `value` does not pass; text that is short is not looked at."""
-    if isinstance(value, str) and len(value) <= SHORT:
-        return 6 * len(value) + 2
-    if isinstance(value, str | list | dict):
-        text = compact(value)
-        exponents = 0 if isinstance(value, str) else text.count("e+") + text.count("e-")
-        return (len(text) if text.isascii() else len(text.encode())) + EXPONENT * exponents
+    if isinstance(value, str):
+        return 6 * len(value) + 2 if len(value) <= SHORT else most_in(compact(value))
+    if isinstance(value, list | dict):
+        return most_in(compact(value))
     return NUMBER + (value.bit_length() // 3 if isinstance(value, int) else 0)
 
 
-def most_written(writes: Sequence[Write]) -> int:
-    """A number of bytes by which `writes` let no state grow beyond, whatever it held before."""
+def most_in(text: str) -> int:
+    """The same of a value whose compact form is `text`."""
+    return bytes_of(text) + EXPONENT * (text.count("e+") + text.count("e-"))
+
+
+def bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def most_written(writes: Sequence[Write], most: Callable[[Write], int] = lambda write: most_of(write.value)) -> int:
+    """A number of bytes by which `writes` let no state grow beyond, whatever it held before; `most` bounds a value."""
     total = known = 0
     last: JsonValue = None
     for write in writes:
         if write.value is not last or last is None:  # what goes to a key is a node's output as well
-            last, known = write.value, most_of(write.value)
-        total += known + sum(6 * len(segment) + AROUND for segment in write.path)
+            last, known = write.value, most(write)
+        total += known + 6 * sum(map(len, write.path)) + AROUND * len(write.path)
     return total
 
 

@@ -243,8 +243,9 @@ def test_every_limit_has_a_case() -> None:
     assert set(CASES) == {f.name for f in fields(Limits)}
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(one, id=one.__name__) for one in {c: 0 for cs in CASES.values() for c in cs}]
-)
-async def test_a_limit_that_is_set_is_obeyed(case: Case) -> None:
-    await case()
+EACH = {case.__name__: case for cases in CASES.values() for case in cases}
+
+
+@pytest.mark.parametrize("name", EACH)
+async def test_a_limit_that_is_set_is_obeyed(name: str) -> None:
+    await EACH[name]()
