@@ -96,8 +96,6 @@ def _end(graph: Graph, run: Run) -> Iterator[Record]:
 
 def evolve(graph: Graph, run: Run, event: e.Event) -> Run:
     """Fold one fact into `run` (in place) and return it; facts about what is no longer there change nothing."""
-    fold = FOLDS.get(type(event.fact))
-    if fold is not None:
-        fold(graph, run, event, event.fact)
+    FOLDS[type(event.fact)](graph, run, event, event.fact)
     run.seq = event.seq + 1
     return run

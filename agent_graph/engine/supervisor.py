@@ -58,6 +58,8 @@ class Supervisor:
         """Runs that wait for a place, first come, first served."""
         self._coming = 0
         """Runs on the way from the queue to a driver."""
+        self._resuming: set[str] = set()
+        """Runs taken from the queue, until their driver has heard that it is to go on."""
         self._starting = 0
         self._turns: dict[str, _Turn] = {}
         self._background: set[asyncio.Task[Any]] = set()
@@ -205,6 +207,7 @@ class Supervisor:
             run_id = next(iter(self._queue))
             del self._queue[run_id]
             self._coming += 1
+            self._resuming.add(run_id)
             self._spawn(self._take_up(run_id))
 
     async def _take_up(self, run_id: str) -> None:
@@ -221,6 +224,7 @@ class Supervisor:
         except AgentGraphError as error:
             log.error("run %s could not be taken up: %s", run_id, error.message)
         finally:
+            self._resuming.discard(run_id)
             self._pump()
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -256,7 +260,10 @@ class Supervisor:
 
     def drives(self, run_id: str) -> bool:
         """Whether the run is being moved by this process, or about to be."""
-        return run_id in self._runners or run_id in self._queue
+        if run_id in self._queue or run_id in self._resuming:
+            return True
+        runner = self._runners.get(run_id)
+        return runner is not None and not runner.closed and runner.run.lifecycle != "interrupted"
 
     async def rest(self) -> None:
         """Return when no run is being driven and none waits for a place."""

@@ -93,19 +93,20 @@ class WaitParams(Params):
 @tool(
     "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
     description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event);
-    answers the run and its new events. timed_out true means: call again with next_cursor. A wait never touches the
-    run. Example: {"run_id": "run-...", "until": "waiting"}""",
+    answers the run and its new events. timed_out true means: call again with next_cursor. Status interrupted means
+    that nothing moves the run now; its error says why. A wait never touches the run. Example: {"run_id": "run-...",
+    "until": "waiting"}""",
 )  # fmt: skip
 async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
     args, deps = call.args, call.deps
     timeout_ms = min(args.timeout_ms, deps.limits.wait_ms)
 
     def reached(row: RunRow) -> bool:
-        if row.status in TERMINAL:
+        if row.status in TERMINAL or (args.until == "event" and row.seq > args.cursor):
             return True
-        if args.until == "event":
-            return row.seq > args.cursor
-        return args.until == "waiting" and row.status in ("waiting", "interrupted")
+        if row.status == "interrupted":  # and nobody moves it: waiting on would be in vain
+            return not deps.supervisor.drives(args.run_id)
+        return args.until == "waiting" and row.status == "waiting"
 
     row = await _wait(call, reached, timeout_ms)
     events, following = await event_page(

@@ -1,0 +1,184 @@
+"""Field cases of model answers (OL): what comes over Ollama's wire, and what the run makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agent_graph.core import events as e
+from agent_graph.llm.hosts import parse_host
+from agent_graph.llm.ollama import OllamaClient
+from agent_graph.store.base import RunRow
+from tests.engine.room import Room, opened
+from tests.fakes.ollama_server import (
+    Model,
+    OllamaServer,
+    Response,
+    Step,
+    answer,
+    encoded,
+    last_line,
+    line,
+    stream,
+)
+from tests.specs import Json, llm, spec
+
+
+@asynccontextmanager
+async def council_of_one(response: Response) -> AsyncIterator[tuple[Room, OllamaServer]]:
+    """An engine whose model is an Ollama that always answers `response`."""
+    async with OllamaServer(Model("fake:latest", ("completion", "thinking"))) as server:
+        server.default = response
+        client = OllamaClient(parse_host(server.url), model="fake")
+        async with opened(client) as room:
+            try:
+                yield room, server
+            finally:
+                await client.aclose()
+
+
+def asking(**config: Any) -> Json:
+    return spec(llm("a", "ask", output_key="plan", **config), edges="a>END")
+
+
+def refused(row: RunRow, code: str = "MODEL_BAD_REPLY") -> dict[str, Any]:
+    """The error of a run that failed with `code`."""
+    assert row.status == "failed"
+    assert row.error is not None
+    assert row.error["code"] == code
+    return row.error
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+async def test_OL01_an_answer_that_is_all_thinking_is_no_answer(reason: str) -> None:
+    async with council_of_one(answer("", thinking="so the plan is...", reason=reason)) as (room, server):
+        row = await room.run(asking(json_mode=True))
+        error = refused(row)
+        assert error["details"]["reason"] == "empty"
+        assert "17" in error["message"]  # characters of thinking
+        assert "plan" not in await room.state(row.run_id)
+        # The case says: left out when not set. Left out, a thinking model would think, so it is told not to.
+        assert [request.body["think"] for request in server.chats] == [False]
+
+
+async def test_OL01_think_is_left_out_for_a_model_that_cannot() -> None:
+    async with council_of_one(answer("fine")) as (room, server):
+        server.models = [Model("fake:latest")]
+        assert (await room.run(asking())).status == "completed"
+        assert all("think" not in request.body for request in server.chats)
+
+
+@pytest.mark.parametrize("think", [True, False, "high"])
+async def test_OL01_think_is_sent_when_it_is_set(think: bool | str) -> None:
+    async with council_of_one(answer("fine")) as (room, server):
+        assert (await room.run(asking(think=think))).status == "completed"
+        assert [request.body["think"] for request in server.chats] == [think]
+
+
+async def test_OL03_blanks_without_end_after_a_whole_value_end_in_time_and_close_the_socket() -> None:
+    async def blanks() -> AsyncIterator[bytes]:
+        while True:
+            yield encoded([line("\n")])[0]
+            await asyncio.sleep(0.002)  # the model's pace
+
+    async with council_of_one(stream(*encoded([line('{"a":1}')]), blanks)) as (room, server):
+        begun = time.monotonic()
+        row = await room.run(asking(json_mode=True, timeout_ms=1500))
+        assert time.monotonic() - begun < 3
+        async with asyncio.timeout(1):
+            await server.chats[-1].closed.wait()
+        if row.status == "completed":
+            assert row.final_state == ({"a": 1},)
+        else:
+            assert row.error is not None
+            assert row.error["code"] in ("MODEL_TIMEOUT", "MODEL_BAD_REPLY")
+
+
+SAID = 'h\u00e9llo \U0001f600 one\u2028two \\"three\\"'
+
+
+def split_anywhere(whole: bytes) -> tuple[Step, ...]:
+    return tuple(bytes([byte]) for byte in whole)
+
+
+def forms() -> dict[str, tuple[Step, ...]]:
+    """One answer in many pieces, as networks and hosts cut them."""
+    objects = [line(SAID[:7]), line(SAID[7:]), last_line()]
+    lines = encoded(objects)
+    whole = b"".join(lines)
+    escaped = b"".join(json.dumps(each).encode() + b"\n" for each in objects)
+    acute = escaped.index(b"\\u00e9") + 3
+    smile = whole.index("\U0001f600".encode()) + 2
+    return {
+        "byte by byte": split_anywhere(whole),
+        "in the middle of a sign of four bytes": (whole[:smile], whole[smile:]),
+        "in the middle of an escape": (escaped[:acute], escaped[acute:]),
+        "two objects in one packet": (lines[0] + lines[1], lines[2]),
+        "with carriage returns": encoded(objects, end=b"\r\n"),
+        "with an empty line": (lines[0], b"\n", *lines[1:]),
+        "without a last line end": (whole.rstrip(b"\n"),),
+    }
+
+
+@pytest.mark.parametrize("form", forms().values(), ids=forms())
+async def test_OL06_however_the_stream_is_cut_the_text_is_the_same(form: tuple[Step, ...]) -> None:
+    async with council_of_one(stream(*form)) as (room, _):
+        assert (await room.run(asking())).final_state == (SAID,)
+
+
+BEGUN = encoded([line("The pl"), line("an is"), line(" to")])
+
+
+@pytest.mark.parametrize(
+    ("response", "codes"),
+    [
+        (stream(*BEGUN, "eof"), ("MODEL_BAD_REPLY",)),
+        (stream(*BEGUN), ("MODEL_BAD_REPLY",)),
+        (stream(*BEGUN, "rst"), ("MODEL_BAD_REPLY", "MODEL_UNREACHABLE", "MODEL_SERVER_ERROR")),
+        (stream("eof"), ("MODEL_BAD_REPLY", "MODEL_UNREACHABLE", "MODEL_SERVER_ERROR")),
+    ],
+    ids=["the connection ends", "the body ends", "the connection is reset", "nothing came"],
+)
+async def test_OL08_an_answer_that_was_cut_off_is_never_taken_for_a_whole_one(
+    response: Response, codes: tuple[str, ...]
+) -> None:
+    """A host that cannot be reached interrupts the run; every other cut fails it."""
+    async with council_of_one(response) as (room, _):
+        run_id = await room.start(asking())
+        row = await room.supervisor.wait(
+            run_id, timeout_ms=10_000, until=lambda row: row.status in ("completed", "failed", "interrupted")
+        )
+        assert row.status in ("failed", "interrupted")
+        assert row.error is not None
+        assert row.error["code"] in codes
+        assert "plan" not in await room.state(run_id)
+        assert not await room.facts(run_id, e.ModelAnswered)
+
+
+async def test_OL09_a_text_cut_by_length_is_kept_and_says_so() -> None:
+    async with council_of_one(answer("The plan is to fir", reason="length", out=16)) as (room, server):
+        row = await room.run(asking(max_tokens=16))
+        assert (row.status, row.final_state) == ("completed", ("The plan is to fir",))
+        assert row.usage["completion_tokens"] == 16
+        assert server.chats[0].body["options"]["num_predict"] == 16
+        (warning,) = await room.facts(row.run_id, e.Warned)
+        assert "length" in f"{warning.code} {warning.message} {warning.details}".lower()
+        (answered,) = await room.facts(row.run_id, e.ModelAnswered)
+        assert answered.answer["done_reason"] == "length"
+
+
+async def test_OL09_json_cut_by_length_is_an_error_that_says_length() -> None:
+    async with council_of_one(answer('{"a": [1,2', reason="length", out=16)) as (room, _):
+        error = refused(await room.run(asking(json_mode=True)))
+        assert error["details"]["reason"] == "length"
+
+
+async def test_OL09_a_text_cut_by_length_fails_where_the_node_asks_for_that() -> None:
+    async with council_of_one(answer("The plan", reason="length")) as (room, _):
+        assert refused(await room.run(asking(on_length="error")))["details"]["reason"] == "length"
