@@ -15,10 +15,9 @@ from agent_graph.core.run import Run
 from agent_graph.errors import InputTooDeep, NodeFailure
 
 
-def finished(graph: Graph, run: Run, firing: Firing, *, done: Done, attempt: int) -> list[e.Fact]:
-    """The facts of a firing that is done. Raises `NodeFailure` VALUE_TOO_LARGE."""
+def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
+    """The facts of a firing that is done."""
     path = firing.path
-    _check_bounds(run, firing, done)
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
@@ -27,6 +26,18 @@ def finished(graph: Graph, run: Run, firing: Firing, *, done: Done, attempt: int
     writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
     return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
+
+
+def check_bounds(run: Run, firing: Firing, done: Done) -> None:
+    """Raises `NodeFailure` VALUE_TOO_LARGE when a value, or the state with all of them, is beyond the run's limits."""
+    assert run.frame is not None, "a run with a firing has a frame"
+    limits, writes = run.limits, run.frame.written(firing, done)
+    more = weights.most_written(writes, lambda write: _checked(write, limits))
+    limit = limits.state_bytes
+    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes, more=more)
+    if size:
+        message = f"the run's state would be larger than {limit} bytes (state_bytes)"
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
 
 
 def to_done(fact: e.NodeFinished) -> Done:
@@ -78,24 +89,13 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
     return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
 
 
-def _check_bounds(run: Run, firing: Firing, done: Done) -> None:
-    assert run.frame is not None, "a run with a firing has a frame"
-    limits, writes = run.limits, run.frame.written(firing, done)
-    more = weights.most_written(writes, lambda write: _checked(write, limits))
-    limit = limits.state_bytes
-    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes, more=more)
-    if size:
-        message = f"the run's state would be larger than {limit} bytes (state_bytes)"
-        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
-
-
 def _checked(write: Write, limits: Limits) -> int:
     """`weights.most_of` a value that is within the limits of size and depth; a short text is not measured."""
     value, limit, depth = write.value, limits.value_bytes, limits.json_depth
     nested = isinstance(value, list | dict)
     if not nested and (most := weights.most_of(value)) <= limit:
         return most
-    text, what = compact(value), ".".join(write.path)
+    text, what = compact(value), "its output" if write.path[0] == "outputs" else ".".join(write.path)
     size = weights.bytes_of(text)
     if size > limit:
         message = f"{what} would be larger than {limit} bytes (value_bytes)"
