@@ -102,7 +102,9 @@ def _chooser(settings: Settings, model: ModelClient | None) -> Callable[[], Awai
             case "scripted":
                 from agent_graph.llm.scripted import ScriptedModel
 
-                client = ScriptedModel.from_file(Path(str(settings.script)))
+                client = ScriptedModel.from_file(
+                    Path(str(settings.script)), max_reply_bytes=settings.limits.value_bytes
+                )
                 return Chosen(client, settings.model or "scripted")
             case "embedded":
                 return await _embedded(settings)

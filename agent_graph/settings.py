@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.limits import DEFAULTS, Limits, ceiling
+from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
 
 MEMORY: Final = ":memory:"
@@ -311,6 +311,8 @@ def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dic
 
     changed: dict[str, int] = {}
     for name, (text, source, where) in asked.items():
+        if name in LATER:
+            raise SettingInvalid(f"{where} is set, but {LATER[name]}. Unset it.", setting=f"limits.{name}")
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f" Did you mean {LIMITS_PREFIX}{close[0].upper()}?" if close else ""
