@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
+from agent_graph.llm.hosts import parse_host
 
 MEMORY: Final = ":memory:"
 """The data folder that is none: everything is gone when the process ends."""
@@ -136,6 +137,10 @@ def _file(value: str) -> Path | None:
 def _host(value: str) -> str:
     if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
         raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
+    try:
+        parse_host(value)
+    except SettingInvalid as wrong:
+        raise ValueError(wrong.details.get("reason", wrong.message)) from None
     return value.strip()
 
 
