@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.limits import DEFAULTS, Limits, ceiling
+from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
+from agent_graph.llm.hosts import parse_host
 
 MEMORY: Final = ":memory:"
 """The data folder that is none: everything is gone when the process ends."""
@@ -134,6 +135,10 @@ def _file(value: str) -> Path | None:
 def _host(value: str) -> str:
     if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
         raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
+    try:
+        parse_host(value)
+    except SettingInvalid as wrong:
+        raise ValueError(wrong.details.get("reason", wrong.message)) from None
     return value.strip()
 
 
@@ -316,6 +321,8 @@ def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dic
 
     changed: dict[str, int] = {}
     for name, (text, source, where) in asked.items():
+        if name in LATER:
+            raise SettingInvalid(f"{where} is set, but {LATER[name]}. Unset it.", setting=f"limits.{name}")
         if name not in known:
             from difflib import get_close_matches
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.limits import Limits
+from agent_graph.core.limits import Limits, recorded
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
@@ -81,7 +81,8 @@ class Supervisor:
         self._check_capacity()
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
-        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by)
+        limits = recorded(self._limits)
+        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits)
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer)))
