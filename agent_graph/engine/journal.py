@@ -71,15 +71,12 @@ class Journal:
         self.run = folded.run
         self.stale = False
         """The log did not take what the fold holds: `catch_up` first."""
+        self.finishes = False
+        """What waits for the next commit holds the end of a firing."""
         self._shell = shell
         self._pending: list[e.Event] = []
         self._touched: dict[str, None] = {}
         self._take_over(folded)
-
-    @property
-    def finishes(self) -> bool:
-        """What waits for the next commit holds the end of a firing."""
-        return any(isinstance(event.fact, e.NodeFinished) for event in self._pending)
 
     @property
     def level(self) -> bool:
@@ -92,7 +89,9 @@ class Journal:
             event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
             evolve(self.graph, self.run, event)
             self._pending.append(event)
-            if isinstance(fact, _GATE_FACTS):
+            if isinstance(fact, e.NodeFinished):
+                self.finishes = True
+            elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None
 
     async def commit(self, answered: Answered | None = None) -> None:
@@ -107,7 +106,7 @@ class Journal:
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
             approvals=gates, answered=answered,
         )  # fmt: skip
-        self._pending, self._touched = [], {}
+        self._pending, self._touched, self.finishes = [], {}, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
         self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
@@ -120,13 +119,14 @@ class Journal:
         folded = await fold(self._shell.store, self.graph, self.run.run_id)
         self.run = folded.run
         self._take_over(folded)
-        self._pending, self._touched, self.stale = [], {}, False
+        self._pending, self._touched, self.finishes, self.stale = [], {}, False, False
         for path in held:
             if path in self.run.open:
                 self.run.hand_over(path)
 
     def _take_over(self, folded: Folded) -> None:
-        self._since, self._bytes, self._weight = folded.since, folded.since * EVENT_BYTES, folded.weight
+        self._since, self._weight = folded.since, folded.weight
+        self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
 
     def _snapshot(self, count: int) -> bytes | None:
         """A snapshot now and then: never one that weighs more than what it saves."""
