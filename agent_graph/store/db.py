@@ -100,6 +100,8 @@ class Database:
         self._reader = reader
         self._queue: list[tuple[Job[Any], asyncio.Future[Any]]] = []
         self._writing = False
+        self._crowded = False
+        """The last group had several members: whoever comes first waits a moment for the others."""
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -110,7 +112,7 @@ class Database:
         nothing; later, it may have. Raises `StoreFull`, `StoreBusy`, `StoreCorrupt`, `StoreUnusable`.
         """
         self._check_open()
-        if self._writing:
+        if self._writing or self._crowded:
             return await self._enqueue(job)
         try:
             result = await self._write_alone(job)
@@ -163,9 +165,12 @@ class Database:
     async def _enqueue(self, job: Job[T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.append((job, future))
+        if not self._writing:
+            self._next_group()
         return await future
 
     def _next_group(self) -> None:
+        """Begin to write what is queued: at the loop's next turn, so that all who are about to write are in it."""
         self._writing = bool(self._queue)
         self._flushing = asyncio.create_task(self._flush()) if self._queue else None
 
@@ -174,7 +179,10 @@ class Database:
             while self._queue:
                 group = [(job, future) for job, future in self._queue if not future.done()]
                 self._queue.clear()
+                self._crowded = len(group) > 1
                 await self._commit(group)
+                if self._crowded:
+                    await asyncio.sleep(0)  # those who are through go on, and may have more to write
         finally:
             self._writing = False
 
