@@ -282,6 +282,7 @@ class ModelBadReply(Upstream):
     """The model's reply cannot be used."""
 
     retryable = True
+    exit_code = 1
 
 
 class ModelNotFound(Upstream):
@@ -294,6 +295,7 @@ class ModelRefused(Upstream):
     """The model host refused the request."""
 
     retryable = False
+    exit_code = 1
 
 
 class ModelNotConfigured(Upstream):
