@@ -27,7 +27,7 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that can be set. `name` is its field in `Settings` and its key in settings.toml."""
+    """One thing that can be set. `name` is its field in `Settings`."""
 
     name: str
     meaning: str
@@ -39,6 +39,11 @@ class Setting:
     secret: bool = False
     """Shown by nothing: not by `Settings.describe`, not in a refusal."""
     in_file: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its key in settings.toml; ``[retention]`` is a table."""
+        return self.name.replace("retention_", "retention.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,9 @@ class Settings:
     toolsets: tuple[str, ...]
     policy_profile: str
     log: str
+    retention_days: int
+    retention_runs: int
+    retention_bytes: int
     limits: Limits
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
@@ -144,6 +152,10 @@ def _count(value: str) -> int:
     return int(text)
 
 
+def _bound(value: str) -> int:
+    return 0 if value.strip() == "0" else _count(value)
+
+
 def _one_of(*known: str, later: tuple[str, ...] = ()) -> Callable[[str], str]:
     """The values that work, and those that are named in the contract while nothing acts on them yet."""
 
@@ -203,6 +215,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log", "what is logged: debug, info, warning or error", _one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", _bound, "0",
+            env="AGENT_GRAPH_RETENTION_DAYS"),
+    Setting("retention_runs", "all but the so many runs that ended last are pruned; 0: none", _bound, "0",
+            env="AGENT_GRAPH_RETENTION_RUNS"),
+    Setting("retention_bytes", "old runs are pruned until the database is no larger; 0: none", _bound, "0",
+            env="AGENT_GRAPH_RETENTION_BYTES"),
 )  # fmt: skip
 
 NOT_YET: Final = {"AGENT_GRAPH_INTEGRITY_KEY_PATH": "receipts are not there yet, so there is nothing to sign"}
@@ -256,7 +274,7 @@ def _find(
 
 
 def _parse(setting: Setting, text: str, source: str) -> Any:
-    where = f"{FILE_NAME}: {setting.name}" if source == FILE_NAME else source.partition(" ")[2]
+    where = f"{FILE_NAME}: {setting.key}" if source == FILE_NAME else source.partition(" ")[2]
     try:
         return setting.parse(text)
     except ValueError as wrong:
@@ -284,6 +302,8 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
         raise SettingInvalid(f"The data folder {data_dir} is not a folder.", setting="data_dir") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
         raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
+    if isinstance(body.get("retention"), dict):
+        body |= {f"retention_{name}": value for name, value in body.pop("retention").items()}
     known = (*(s.name for s in SETTINGS if s.in_file), "limits")
     for key, value in body.items():
         if key not in known:
