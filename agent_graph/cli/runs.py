@@ -154,6 +154,8 @@ async def _events(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int
         if not answer["ok"]:
             return refuse(answer, as_json=as_json)
         data: Any = answer["data"]
+        if data["gap"]:
+            say(f"{data['dropped']} event(s) from seq {cursor} on were pruned")
         if as_json:
             found += data["events"]
         elif data["events"]:

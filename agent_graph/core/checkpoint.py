@@ -12,10 +12,12 @@ from agent_graph.core.events import from_json, to_json
 from agent_graph.core.frames import Firing, Frame, Token
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.merge import Conflict, Entry, Slot, State, Writer
+from agent_graph.core.limits import of_record, recorded
+from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.weights import Slot
 
-FORMAT = 1
+FORMAT = 2
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -25,6 +27,7 @@ _PLAIN = (
 def dump(run: Run) -> bytes:
     """The fold as UTF-8 JSON. What a driver has in hand is put back: a loaded run offers it anew."""
     body: dict[str, Any] = {"format": FORMAT, **{name: getattr(run, name) for name in _PLAIN}}
+    body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
@@ -47,6 +50,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
     if body["format"] != FORMAT:
         raise ValueError(f"snapshot format {body['format']!r} is not {FORMAT}")
     run = Run(**{name: body[name] for name in _PLAIN})
+    run.limits = of_record(body["limits"])
     run.usage = Usage(**body["usage"])
     for item in body["gates"]:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
@@ -151,6 +155,7 @@ def _state_out(state: State) -> JsonObject:
         "writers": writers,
         "offset": state.offset,
         "next": state.next,
+        "most": [state.tally.base, state.tally.written],
     }
     return body
 
@@ -170,6 +175,7 @@ def _state_in(graph: Graph, body: Any) -> State:
         slots_in = tuple(_slot_in(slot) for slot in slots)
         state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
     state.offset, state.next = body["offset"], body["next"]
+    state.tally.base, state.tally.written = body["most"]
     return state
 
 

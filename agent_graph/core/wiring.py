@@ -183,11 +183,12 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     out: list[list[int]] = [list(targets) for targets in wiring.targets]
     for source, target in wiring.declared:
         out[source].append(target)
+    led = {source for source, _ in wiring.declared} | set(wiring.ends)  # a gate's targets are no out-edges
     regions = {place: _region(place, joins, out) for place in joins}
     owners: dict[int, list[int]] = {}
     for place, region in regions.items():
         for node in region:
-            if not out[node] and node not in wiring.ends and not NODE_TYPES[wiring.nodes[node].type].CHOOSES:
+            if node not in led and not NODE_TYPES[wiring.nodes[node].type].CHOOSES:
                 owners.setdefault(node, []).append(place)
     found = []
     for node in sorted(owners):

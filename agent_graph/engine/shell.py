@@ -26,4 +26,4 @@ class Shell:
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
     """Have a run whose log takes nothing read ``interrupted``, and wake who waits for it."""
     await shell.store.runs.set_aside(run_id, {"code": refusal.code, "message": refusal.message})
-    shell.notify.committed(run_id, ())
+    shell.notify.committed(await shell.store.runs.get(run_id), ())

@@ -66,6 +66,8 @@ class Session:
             await ours[1].aclose()
             await _finish(serving)
             await _finish(telling)
+        for number in SIGNALS:
+            self._loop.remove_signal_handler(number)
         return why
 
     # -- from the client -------------------------------------------------------------------------------------------

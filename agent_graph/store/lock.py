@@ -61,14 +61,18 @@ async def lock_folder(folder: Path, *, now_ms: int, reach: str = "") -> FolderLo
     prepare_folder(folder)
     path = folder / LOCK_NAME
     descriptor = _open(path)
+    held = False
     try:
-        if not _take(descriptor, path):
+        owner: JsonObject = {}
+        held = _take(descriptor, path)
+        if not held:
             owner = await _owner(path)
-            if owner or not _take(descriptor, path):  # without a note it was somebody who only looked, or is gone
-                raise _locked(folder, owner)
-    except BaseException:
-        os.close(descriptor)
-        raise
+            held = not owner and _take(descriptor, path)  # without a note it was one who only looked, or who has gone
+        if not held:
+            raise _locked(folder, owner)
+    finally:
+        if not held:
+            os.close(descriptor)
     note = canonical({"pid": os.getpid(), "host": platform.node(), "started_at_ms": now_ms, "reach": reach})
     with contextlib.suppress(OSError):  # a full disk takes no note, and the lock holds without it
         os.fchmod(descriptor, PRIVATE_FILE)

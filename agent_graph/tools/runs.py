@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.limits import Limits
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
@@ -54,8 +55,8 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
         return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
 
     row = await deps.supervisor.start(
-        graph, _input(args.input), thread_id=args.thread_id, model=args.model, started_by=call.caller.client,
-        answer=answer if call.key else None,
+        graph, _input(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
+        started_by=call.caller.client, answer=answer if call.key else None,
     )  # fmt: skip
     return _accepted(row)
 
@@ -67,11 +68,11 @@ def _accepted(row: RunRow) -> JsonObject:
     }  # fmt: skip
 
 
-def _input(value: JsonValue) -> JsonValue:
+def _input(value: JsonValue, limits: Limits) -> JsonValue:
     """Some clients send an object as a string that holds its JSON; any other text stays the text it is."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=200)
+            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=limits.json_depth)
         except AgentGraphError:
             return value
         return parsed if isinstance(parsed, dict) else value
@@ -92,19 +93,20 @@ class WaitParams(Params):
 @tool(
     "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
     description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event);
-    answers the run and its new events. timed_out true means: call again with next_cursor. A wait never touches the
-    run. Example: {"run_id": "run-...", "until": "waiting"}""",
+    answers the run and its new events. timed_out true means: call again with next_cursor. Status interrupted means
+    that nothing moves the run now; its error says why. A wait never touches the run. Example: {"run_id": "run-...",
+    "until": "waiting"}""",
 )  # fmt: skip
 async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
     args, deps = call.args, call.deps
     timeout_ms = min(args.timeout_ms, deps.limits.wait_ms)
 
     def reached(row: RunRow) -> bool:
-        if row.status in TERMINAL:
+        if row.status in TERMINAL or (args.until == "event" and row.seq > args.cursor):
             return True
-        if args.until == "event":
-            return row.seq > args.cursor
-        return args.until == "waiting" and row.status in ("waiting", "interrupted")
+        if row.status == "interrupted":  # and nobody moves it: waiting on would be in vain
+            return not deps.supervisor.drives(args.run_id)
+        return args.until == "waiting" and row.status == "waiting"
 
     row = await _wait(call, reached, timeout_ms)
     events, following = await event_page(

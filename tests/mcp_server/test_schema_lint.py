@@ -113,3 +113,22 @@ def test_the_lint_finds(schema: Any, fault: str) -> None:
 )
 def test_the_lint_finds_in_a_tool(change: dict[str, Any], fault: str) -> None:
     assert any(fault in found for found in schema_lint.tool_faults({**TOOLS[0], **change}))
+
+
+def test_what_a_model_refers_to_is_written_in_its_place() -> None:
+    from pydantic import BaseModel, Field
+
+    from agent_graph.mcp_server.schemas import input_schema
+
+    class Inner(BaseModel):
+        n: int = Field(description="d")
+
+    class Outer(BaseModel):
+        one: Inner = Field(description="one of them")
+        many: list[Inner] = Field(description="some of them")
+
+    schema: Any = input_schema(Outer)
+    assert schema_lint.schema_faults(schema, closed=True) == []
+    assert schema["properties"]["many"]["items"]["properties"]["n"] == {"description": "d", "type": "integer"}
+    assert schema["properties"]["one"]["description"] == "one of them"
+    assert schema["required"] == ["one", "many"]

@@ -122,9 +122,11 @@ class Drive:
         gate = self.gates[firing]
         decision = self.world.person(firing, gate.round, tuple(gate.allowed_decisions))
         assert decision is not None
-        fact = events.ApprovalDecided(
+        fact: Fact = events.ApprovalDecided(
             firing, gate.approval_id, decision.decision, decision.note, decision.by, decision.via
         )
+        if decision.decision == "expired":
+            fact = events.ApprovalExpired(firing, gate.approval_id)
         self.record(fact, at_ms=decision.at_ms)
 
     def canonical(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Filling:
         self.shape = shape
         self.rng = rng
         self.sharing = rng.choice((0.0, 0.05, 0.2, 0.5) if shape.wild else (0.0, 0.0, 0.1, 0.3))
-        self.deleting = rng.choice((0.0, 0.4, 0.8, 0.8))
+        self.deleting = rng.choice((0.1, 0.5, 0.8, 0.9))
         self.reducers = {key: REDUCERS[key] for key in REDUCERS if rng.random() < 0.7}
         self.own: dict[str, str] = {}
         """Node -> the key that it alone sets."""

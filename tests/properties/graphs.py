@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
@@ -9,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agent_graph.core.compile import compile_graph
+from agent_graph.core.compile import compile_graph, load_graph
 from agent_graph.core.graph import Graph
 from tests.properties.fillings import INPUT, REDUCERS, Filling
 from tests.properties.shape_reading import after, ways_of
@@ -28,6 +29,14 @@ class Case:
     run_input: Any
     refusals: tuple[str, ...] = ()
     """The codes for which earlier tries were refused."""
+
+
+def as_stored(spec: dict[str, Any]) -> Graph:
+    """The graph as a later process gets it: from the minimal form and what was compiled, both read back as JSON."""
+    compiled = compile_graph(spec)
+    assert compiled.graph is not None
+    minimal, facts = json.loads(json.dumps([compiled.graph.spec, compiled.compiled]))
+    return load_graph(minimal, compiled.graph.version, facts)
 
 
 def case(seed: int) -> Case:

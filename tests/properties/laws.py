@@ -10,10 +10,11 @@ from typing import Any
 from agent_graph.core import checkpoint, events, statepath
 from agent_graph.core.effects import MISSING, Done
 from agent_graph.core.events import Event
+from agent_graph.core.graph import Graph
 from agent_graph.core.outcome import final_state, state
 from agent_graph.core.scheduler import decide
 from tests.properties.driver import TERMINAL, Drive, Order, orders, refold, seal, start
-from tests.properties.graphs import Case
+from tests.properties.graphs import Case, as_stored
 from tests.properties.second_reading import Firing, Past, Reading
 from tests.properties.world import World
 
@@ -52,10 +53,10 @@ def check(case: Case, *, seed: int, every_cut: bool = False) -> Drive:
         same(drive, drives[0])
     first = drives[seed % len(drives)]
     replays(first)
-    rng = Random(seed)
+    rng, stored = Random(seed), as_stored(case.spec)
     cuts = range(1, len(first.log) + 1)
     for cut in cuts if every_cut else rng.sample(cuts, min(2, len(cuts))):
-        continues(first, reading, cut, orders(seed + cut))
+        continues(first, reading, cut, stored=stored)
     stops(first, reading, rng.choice(cuts))
     return first
 
@@ -208,26 +209,42 @@ def replays(drive: Drive) -> None:
     assert decide(again.graph, again.run) == ()
 
 
-def continues(drive: Drive, reading: Reading, cut: int, ways: dict[str, Order]) -> None:
-    """Cut after `cut` events: folded anew, from a checkpoint, and interrupted and resumed, it ends the same."""
+def continues(drive: Drive, reading: Reading, cut: int, *, stored: Graph) -> None:
+    """Cut after `cut` events: folded anew, from a snapshot, and interrupted and resumed, it ends the same."""
     log: list[Event] = drive.log[:cut]
-    order = list(ways.values())
-    refolded = refold(drive.graph, log, drive.world, order[cut % len(order)])
-    loaded = refold(drive.graph, log, drive.world, order[(cut + 1) % len(order)])
-    loaded.run = checkpoint.load(drive.graph, checkpoint.dump(loaded.run))
-    drives = [refolded.go(), loaded.go()]
-    if refold(drive.graph, log, drive.world, order[0]).run.status not in TERMINAL:
-        resumed = refold(drive.graph, log, drive.world, order[(cut + 2) % len(order)])
-        resumed.record(events.RunInterrupted("shutdown"))
-        assert decide(resumed.graph, resumed.run) == (), "an interrupted run asks for something"
-        resumed.record(events.RunResumed())
-        drives.append(resumed.go())
+    ways = list(orders(drive.world.seed + cut).values())
+    order = ways[cut % len(ways)]
+    drives = [
+        refold(drive.graph, log, drive.world, order),
+        loaded(stored, log, drive.world, order, in_hand=cut % 2 == 1),
+    ]
+    if drives[0].run.status not in TERMINAL:
+        resumed = refold(drive.graph, log, drive.world, ways[(cut + 1) % len(ways)])
+        if cut % 2:
+            resumed.do_all()
+            resumed.calls.clear()  # whoever made them is gone
+        if resumed.run.status not in TERMINAL:
+            resumed.record(events.RunInterrupted("shutdown"))
+            assert decide(resumed.graph, resumed.run) == (), "an interrupted run asks for something"
+            resumed.record(events.RunResumed())
+        drives.append(resumed)
     for again in drives:
+        again.go()
         settled(again)
         told_once(again)
         unchanged(again)
         agrees(again, reading)
         same(again, drive)
+
+
+def loaded(stored: Graph, log: Sequence[Event], world: World, order: Order, *, in_hand: bool) -> Drive:
+    """The run from a snapshot, on the graph as it is stored; `in_hand`: its calls were being made when it was taken."""
+    again = refold(stored, log, world, order)
+    if in_hand:
+        again.do_all()
+        again.calls.clear()
+    again.run = checkpoint.load(stored, checkpoint.dump(again.run))
+    return again
 
 
 def stops(drive: Drive, reading: Reading, cut: int) -> None:

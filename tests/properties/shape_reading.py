@@ -37,22 +37,32 @@ def declared_of(spec: dict[str, Any]) -> dict[str, list[str]]:
     for edge in spec.get("edges", ()):
         if edge["from"] != "START":
             declared[edge["from"]].append(edge["to"])
-    nodes = {node["id"]: node for node in spec["nodes"]}
-    for node in spec["nodes"]:
-        join = node.get("config", {}).get("join", "") if node["type"] == "parallel" else ""
-        if not join:
-            continue
-        seen, todo = {join}, [branch["entry"] for branch in node["config"]["branches"]]
-        while todo:
-            name = todo.pop()
-            if name in seen or name == "END":
-                continue
-            seen.add(name)
-            onward = declared[name] + targets_of(nodes[name])
-            if not onward:
-                declared[name] = [join]
-            todo += onward
+    joins = {node["id"]: node["config"]["join"] for node in spec["nodes"] if node["type"] == "parallel"}
+    regions = {name: branch_nodes(spec, name, joins, declared) for name in joins}
+    dead_ends = [
+        node["id"]
+        for node in spec["nodes"]
+        if not declared[node["id"]] and node["type"] not in ("router", "loop", "parallel")
+    ]
+    for name in dead_ends:
+        around = [fork for fork, region in regions.items() if name in region]
+        innermost = [fork for fork in around if not any(o in regions[fork] for o in around if o != fork)]
+        declared[name] = [joins[fork] for fork in innermost or around]
     return declared
+
+
+def branch_nodes(spec: dict[str, Any], fork: str, joins: dict[str, str], declared: dict[str, list[str]]) -> set[str]:
+    """The nodes between the branch entries of a static `parallel` and its join; one inside leads on to its own join."""
+    nodes = {node["id"]: node for node in spec["nodes"]}
+    seen: set[str] = set()
+    todo = targets_of(nodes[fork])
+    while todo:
+        name = todo.pop()
+        if name not in seen and name not in (joins[fork], "END"):
+            seen.add(name)
+            todo += declared[name] + targets_of(nodes[name])
+            todo += [joins[name]] if name in joins else []
+    return seen
 
 
 def forward_order(spec: dict[str, Any]) -> list[str]:

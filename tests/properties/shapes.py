@@ -99,7 +99,7 @@ def _branches(shape: Shape, budget: int) -> Block:
     for part in _parts(shape, budget - 2):
         start, stop = block(shape, part)
         branches.append({"id": f"b{len(branches)}", "entry": start})
-        if shape.rng.random() < 0.6 or shape.kinds[stop] == "human_approval":
+        if shape.rng.random() < 0.6:
             shape.edge(stop, last)  # else: a branch node without out-edges leads to the join
     shape.config[first] = {"branches": branches, "join": last}
     return first, last
@@ -153,7 +153,7 @@ def _gate(shape: Shape, budget: int) -> Block:
 
 
 _SMALLEST: tuple[tuple[Callable[[Shape, int], Block], int, int], ...] = (
-    (_sequence, 2, 4), (_fork, 4, 4), (_branches, 4, 3), (_choice, 4, 4), (_rounds, 4, 4), (_loop, 3, 2), (_gate, 1, 1),
+    (_sequence, 2, 4), (_fork, 4, 4), (_branches, 4, 6), (_choice, 4, 6), (_rounds, 4, 6), (_loop, 3, 4), (_gate, 1, 1),
 )  # fmt: skip
 """A part, the nodes it needs at least, how often it is picked."""
 

@@ -167,3 +167,20 @@ def test_a_write_conflict_is_told_once_where_the_writes_first_meet() -> None:
     drive = laws.check(case, seed=0, every_cut=True)
     told = [event.fact for event in drive.log if isinstance(event.fact, WriteConflict)]
     assert told == [WriteConflict("first#1", "p", "b#1", ("a#1",))]
+
+
+def test_a_gate_in_a_static_branch_leads_to_the_join_whatever_else_it_can_choose() -> None:
+    branches = [{"id": "first", "entry": "draft"}, {"id": "second", "entry": "b"}]
+    nodes: list[dict[str, Any]] = [
+        {"id": "fork", "type": "parallel", "config": {"branches": branches, "join": "meet"}},
+        talker("draft"),
+        {"id": "gate", "type": "human_approval", "config": {"prompt": "good?", "on_request_changes": ["draft"]}},
+        talker("b"),
+        talker("meet"),
+    ]
+    case = small(nodes, "draft>gate")
+    for seed in range(0, 100, 10):
+        drive = laws.check(case, seed=seed)
+        if drive.run.status == "completed":
+            assert [path for path in drive.finished() if path.startswith("meet#")] == ["meet#1"]
+            assert drive.finished()["meet#1"].firing == list(drive.finished())[-1]

@@ -44,7 +44,11 @@ class World:
         decision = "approve"
         if "request_changes" in allowed and nth + round_ <= 3 and draw < 0.45:
             decision = "request_changes"
+        elif self.failing and draw > 0.97:
+            decision = "expired"
         elif "reject" in allowed and draw > 0.93:
             decision = "reject"
+        if decision == "expired":
+            return ApprovalAnswer(round_, decision, "", "", "", 999)
         at_ms = 1000 + int(draw * 1000)  # the time goes into the state: it depends on what is decided alone
         return ApprovalAnswer(round_, decision, f"note {draw:.3f}", "someone", "console", at_ms)

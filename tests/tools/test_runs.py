@@ -184,6 +184,19 @@ async def test_a_wait_until_the_next_event_and_until_somebody_must_decide(tools:
     assert "pending_approvals" not in await tools.ok("graph_run_get", run_id=run_id, include_approvals=False)
 
 
+@pytest.mark.parametrize("until", ["terminal", "waiting"])
+async def test_nobody_waits_for_a_run_that_nothing_moves(until: str) -> None:
+    error = {"code": "MODEL_UNREACHABLE", "message": "nobody answers"}
+    async with opened(ScriptedModel([], default=Reply(error=error))) as deps:
+        tools = Tools(deps)
+        await tools.ok("graph_create", spec=echo())
+        run_id = await tools.run("echo")
+        for _ in range(2):
+            waited = await tools.ok("graph_run_wait", run_id=run_id, timeout_ms=40_000, until=until)
+            assert (waited["status"], waited["terminal"], waited["timed_out"]) == ("interrupted", False, False)
+            assert waited["run"]["error"]["code"] == "MODEL_UNREACHABLE"
+
+
 async def test_progress_rises_while_a_call_waits_and_stops_with_the_answer() -> None:
     held = Held()
     told: list[tuple[int, str]] = []

@@ -10,6 +10,7 @@ from agent_graph.core.effects import Answer, Done, Missing
 from agent_graph.core.graph import SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer, unknown_fields
 from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,
@@ -62,7 +63,7 @@ def prepare(_config: Config) -> None:
     """Branches are taken as they are written."""
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
     if config.for_each is not None or config.graph_name:
         return ()  # refused as a whole by `UNAVAILABLE`
     issues = [
