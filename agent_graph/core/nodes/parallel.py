@@ -94,7 +94,8 @@ def _branch_issues(node_id: str, branch: dict[str, Any], at: str) -> list[Issue]
             issues.append(Issue("FIELD_REQUIRED", f"a branch needs `{name}`", pointer=at, node_id=node_id))
         elif not isinstance(branch[name], str) or not branch[name]:
             issues.append(Issue("FIELD_INVALID", f"`{name}` is a text", pointer=f"{at}/{name}", node_id=node_id))
-    if branch.get("entry") in SPECIAL_TARGETS:
+    entry = branch.get("entry")
+    if isinstance(entry, str) and entry in SPECIAL_TARGETS:
         message = "a branch starts at a node; leave the branch out"
         issues.append(Issue("FIELD_INVALID", message, pointer=f"{at}/entry", node_id=node_id))
     path = branch.get("input", "")
