@@ -42,12 +42,17 @@ async def open_app(
 
     `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
     the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name.
-    Raises `DataDirLocked` and the ``Store*`` errors.
+    Raises `SettingInvalid` for a script that is none, before the folder is touched; `DataDirLocked`; the ``Store*``
+    errors.
     """
     clock = SystemClock()
+    choose = _chooser(settings, model)
+    if remark is not None and serve and model is None:
+        for warning in _warnings(settings):
+            remark(warning)
     async with AsyncExitStack() as opened:
         store = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
-        models = Models(_chooser(settings, model), remark=remark)
+        models = Models(choose, remark=remark)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
         shell = Shell(store, clock, Notify(), models, Limiter())
@@ -133,17 +138,13 @@ async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int
 
 
 def _chooser(settings: Settings, model: ModelClient | None) -> Callable[[], Awaitable[Chosen]]:
+    if model is None and settings.provider == "scripted":
+        model = _scripted(settings)
+
     async def choose() -> Chosen:
         if model is not None:
             return Chosen(model, settings.model or model.provider)
         match settings.provider:
-            case "scripted":
-                from agent_graph.llm.scripted import ScriptedModel
-
-                client = ScriptedModel.from_file(
-                    Path(str(settings.script)), max_reply_bytes=settings.limits.value_bytes
-                )
-                return Chosen(client, settings.model or "scripted")
             case "embedded":
                 return await _embedded(settings)
             case "ollama":
@@ -152,6 +153,19 @@ def _chooser(settings: Settings, model: ModelClient | None) -> Callable[[], Awai
                 return await _whoever_answers(settings)
 
     return choose
+
+
+def _scripted(settings: Settings) -> ModelClient:
+    from agent_graph.llm.scripted import ScriptedModel
+
+    return ScriptedModel.from_file(Path(str(settings.script)), max_reply_bytes=settings.limits.value_bytes)
+
+
+def _warnings(settings: Settings) -> tuple[str, ...]:
+    """What of the settings is read differently than it is written."""
+    from agent_graph.llm.hosts import parse_host
+
+    return parse_host(settings.ollama_host).warnings if settings.provider in ("auto", "ollama") else ()
 
 
 async def _ollama(settings: Settings) -> Chosen:

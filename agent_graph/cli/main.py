@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     import typer
 
 BUG = 5
+PRINTERS = (__name__, "click", "typer")
 
 
 def main() -> int:
     """Run the command line of this process; it ends by SystemExit with the exit code, or returns it."""
-    if sys.argv[1:] == ["--version"]:
-        print(f"agent-graph {__version__}")
-        return 0
     sys.excepthook = _bug
+    if sys.argv[1:] == ["--version"]:
+        print(f"agent-graph {__version__}", flush=True)
+        return 0
     from typer.main import get_command
 
     get_command(commands()).main(sys.argv[1:], prog_name="agent-graph")
@@ -53,7 +54,19 @@ def _bug(kind: type[BaseException], error: BaseException, trace: object) -> None
     import os
     import traceback
 
+    if isinstance(error, OSError) and _printing(error):  # the help and the version are printed by others
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"INVALID_ARGUMENT: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1)
     if os.environ.get("AGENT_GRAPH_LOG", "").lower() == "debug":
         traceback.print_exception(kind, error, error.__traceback__)
     print(f"INTERNAL: a bug of ours ({kind.__name__}: {error}); AGENT_GRAPH_LOG=debug shows where", file=sys.stderr)
     raise SystemExit(BUG)
+
+
+def _printing(error: BaseException) -> bool:
+    """Whether it came of writing the help or the version, which no command of ours does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(PRINTERS)

@@ -7,6 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from agent_graph.errors import SettingInvalid
+from agent_graph.llm.hosts import parse_host
+
 MEMORY: Final = ":memory:"
 """The data folder that is none: everything is gone when the process ends."""
 
@@ -38,6 +41,10 @@ def host(value: str) -> str:
     """An address, in which no secret stands."""
     if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
         raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
+    try:
+        parse_host(value)
+    except SettingInvalid as wrong:
+        raise ValueError(wrong.details.get("reason", wrong.message)) from None
     return value.strip()
 
 
