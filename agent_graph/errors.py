@@ -35,8 +35,7 @@ class AgentGraphError(Exception):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.message = message
-        self.details = details
+        self.message, self.details = message, details
 
 
 class InvalidRequest(AgentGraphError):
@@ -168,6 +167,10 @@ class GraphVersionNotFound(NotFound):
 
 class RunNotFound(NotFound):
     """No run has that id."""
+
+
+class RunPruned(NotFound):
+    """The run's record was pruned; its status and its result are kept."""
 
 
 class ApprovalNotFound(NotFound):
