@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import aiosqlite
 
 from agent_graph.core.events import Event
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.db import Database, Job, look, store_error, transact
 from agent_graph.store.runs import SqliteRuns, find_row, write_commit
@@ -42,6 +43,10 @@ class MemoryDatabase(Database):
     async def read(self, query: Job[T]) -> T:
         self.settle()
         return self.peek(query)
+
+    async def aside(self, job: Job[T]) -> T:
+        self.settle()
+        return self._do(job)
 
     def peek(self, query: Job[T]) -> T:
         """`read`, without what was put off."""
@@ -91,7 +96,7 @@ class VolatileRuns(SqliteRuns):
         return await super().commit(commit)
 
     async def get(self, run_id: str) -> RunRow:
-        known, ahead = self._memory.peek(partial(find_row, run_id)), self._ahead.get(run_id)
+        known, ahead = self._seen(self._memory.peek(partial(find_row, run_id))), self._ahead.get(run_id)
         if ahead is None:
             return known
         row = ahead.row
@@ -100,6 +105,10 @@ class VolatileRuns(SqliteRuns):
             started_at_ms=row.started_at_ms, finished_at_ms=row.finished_at_ms, error=row.error,
             final_state=row.final_state,
         )  # fmt: skip
+
+    async def set_aside(self, run_id: str, error: JsonObject) -> None:
+        self._memory.settle()  # or a place would be remembered that is none any more
+        await super().set_aside(run_id, error)
 
     def _put_off(self, commit: Commit) -> bool:
         """Keep a commit of nothing but events to a run that stands where it expects; else it is the database's."""
