@@ -199,9 +199,6 @@ class State:
 
     def resolve(self, path: str, past: int) -> Path:
         """The segments `path` stands for as seen from `past`."""
-        segments = statepath.split(path)
-        if len(segments) == 1 or path.startswith("/"):
-            return segments  # whatever there is
         return statepath.resolve(self.root(path, past), path)
 
     def slots(self) -> Iterable[Slot]:
