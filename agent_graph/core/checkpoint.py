@@ -15,7 +15,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.merge import Conflict, Entry, Slot, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
 
-FORMAT = 1
+FORMAT = 2
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -27,6 +27,7 @@ def dump(run: Run) -> bytes:
     body: dict[str, Any] = {"format": FORMAT, **{name: getattr(run, name) for name in _PLAIN}}
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
+    body["pausing"] = run.pausing
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -56,6 +57,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.frame = _frame_in(graph, body["frame"])
         by_path = {firing.path: firing for firing in run.frame.running.values()}
         run.open = {path: by_path[path] for path in body["open"]}
+        run.pausing = dict(body["pausing"])
         run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
