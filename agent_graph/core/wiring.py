@@ -181,7 +181,10 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     }
     if not joins:
         return []
-    out: list[list[int]] = [list(targets) for targets in wiring.targets]
+    out = [  # without what an error leads to: a handler is no part of a branch
+        [wiring.index[target.id] for target in NODE_TYPES[node.type].targets(node.config) if target.id in wiring.index]
+        for node in wiring.nodes
+    ]
     for source, target in wiring.declared:
         out[source].append(target)
     led = {source for source, _ in wiring.declared} | set(

@@ -152,8 +152,9 @@ class GetParams(Params):
 
 @tool(
     "graph_run_get", GetParams, title="Get a run", read_only=True, idempotent=True,
-    description="""One run: status, times, usage, error, pending approvals, what it waits for, and once it has ended
-    the result, and in errors by node what failed while the run went on. To wait for the end use graph_run_wait. Example: {"run_id": "run-..."}""",
+    description="""One run: status, times, usage, error, pending approvals, what it waits for; once it has ended, its
+    result, and in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
+    {"run_id": "run-..."}""",
 )  # fmt: skip
 async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     args, deps = call.args, call.deps
