@@ -16,6 +16,7 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
+from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
@@ -31,17 +32,19 @@ MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, recover: bool = False, serve: bool = True, remark: Callable[[str], None] | None = None
-) -> AsyncIterator[Deps]:
+    settings: Settings, *, recover: bool = False, serve: bool = True, remark: Callable[[str], None] | None = None,
+    model: ModelClient | None = None,
+) -> AsyncIterator[Deps]:  # fmt: skip
     """Own the data folder, open its store and run the engine over it until the block ends.
 
     `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
-    the folder; `remark` hears what a person should know. Raises `DataDirLocked` and the ``Store*`` errors.
+    the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name.
+    Raises `DataDirLocked` and the ``Store*`` errors.
     """
     clock = SystemClock()
     async with AsyncExitStack() as opened:
         store = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
-        models = Models(_chooser(settings), remark=remark)
+        models = Models(_chooser(settings, model), remark=remark)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
         shell = Shell(store, clock, Notify(), models, Limiter())
@@ -83,7 +86,7 @@ async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int
     else:
         reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
         await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        store = await open_store(Path(settings.data_dir) / DATABASE)
+        store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous)
     opened.push_async_callback(store.aclose)
     return store
 
@@ -91,13 +94,17 @@ async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int
 # -- who answers ---------------------------------------------------------------------------------------------------
 
 
-def _chooser(settings: Settings) -> Callable[[], Awaitable[Chosen]]:
+def _chooser(settings: Settings, model: ModelClient | None) -> Callable[[], Awaitable[Chosen]]:
     async def choose() -> Chosen:
+        if model is not None:
+            return Chosen(model, settings.model or model.provider)
         match settings.provider:
             case "scripted":
                 from agent_graph.llm.scripted import ScriptedModel
 
-                client = ScriptedModel.from_file(Path(str(settings.script)))
+                client = ScriptedModel.from_file(
+                    Path(str(settings.script)), max_reply_bytes=settings.limits.value_bytes
+                )
                 return Chosen(client, settings.model or "scripted")
             case "embedded":
                 return await _embedded(settings)

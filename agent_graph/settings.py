@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.limits import DEFAULTS, Limits, ceiling
+from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
 
 MEMORY: Final = ":memory:"
@@ -55,6 +55,8 @@ class Settings:
     script: Path | None
     toolsets: tuple[str, ...]
     policy_profile: str
+    synchronous: Literal["full", "normal"]
+    """What a commit survives: the loss of power, or only the end of the process."""
     log: str
     limits: Limits
     sources: Mapping[str, str]
@@ -200,6 +202,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default="baseline", env="AGENT_GRAPH_POLICY_PROFILE",
     ),
     Setting(
+        "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",
+        _one_of("full", "normal"), default="full", env="AGENT_GRAPH_SYNCHRONOUS",
+    ),
+    Setting(
         "log", "what is logged: debug, info, warning or error", _one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
@@ -305,6 +311,8 @@ def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dic
 
     changed: dict[str, int] = {}
     for name, (text, source, where) in asked.items():
+        if name in LATER:
+            raise SettingInvalid(f"{where} is set, but {LATER[name]}. Unset it.", setting=f"limits.{name}")
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f" Did you mean {LIMITS_PREFIX}{close[0].upper()}?" if close else ""

@@ -107,6 +107,12 @@ def test_every_limit_can_be_set_up_to_its_ceiling_and_not_above(name: str) -> No
     assert wrong.details["ceiling"] == top
 
 
+def test_a_limit_nothing_acts_on_yet_is_refused(tmp_path: Path) -> None:
+    wrong = refusal(AGENT_GRAPH_LIMITS__FRAME_DEPTH="4")
+    assert "AGENT_GRAPH_LIMITS__FRAME_DEPTH is set, but frames inside one another are not there yet" in wrong.message
+    assert "limits.frame_depth" in refusal(**written(tmp_path, "[limits]\nframe_depth = 4")).message
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "1e3", "²"])
 def test_a_limit_is_a_whole_number_above_zero(value: str) -> None:
     wrong = refusal(AGENT_GRAPH_LIMITS__NODES=value)

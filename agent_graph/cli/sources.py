@@ -32,7 +32,8 @@ def find(name: str, params: list[str], *, limits: Limits) -> Source:
 
     template = templates().get(name)
     if template is not None:
-        return Source(instantiate(template, template.id, params=params_from_text(template, _pairs(params))))
+        given = params_from_text(template, _pairs(params), limits=limits)
+        return Source(instantiate(template, template.id, params=given, limits=limits))
     if params:
         raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
     if name == STDIN or _is_path(name):

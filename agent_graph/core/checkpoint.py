@@ -12,8 +12,10 @@ from agent_graph.core.events import from_json, to_json
 from agent_graph.core.frames import Firing, Frame, Token
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.merge import Conflict, Entry, Slot, State, Writer
+from agent_graph.core.limits import of_record, recorded
+from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.weights import Slot
 
 FORMAT = 2
 _PLAIN = (
@@ -25,6 +27,7 @@ _PLAIN = (
 def dump(run: Run) -> bytes:
     """The fold as UTF-8 JSON. What a driver has in hand is put back: a loaded run offers it anew."""
     body: dict[str, Any] = {"format": FORMAT, **{name: getattr(run, name) for name in _PLAIN}}
+    body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
     body["pausing"] = run.pausing
@@ -48,6 +51,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
     if body["format"] != FORMAT:
         raise ValueError(f"snapshot format {body['format']!r} is not {FORMAT}")
     run = Run(**{name: body[name] for name in _PLAIN})
+    run.limits = of_record(body["limits"])
     run.usage = Usage(**body["usage"])
     for item in body["gates"]:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
@@ -153,6 +157,7 @@ def _state_out(state: State) -> JsonObject:
         "writers": writers,
         "offset": state.offset,
         "next": state.next,
+        "most": [state.tally.base, state.tally.written],
     }
     return body
 
@@ -172,6 +177,7 @@ def _state_in(graph: Graph, body: Any) -> State:
         slots_in = tuple(_slot_in(slot) for slot in slots)
         state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
     state.offset, state.next = body["offset"], body["next"]
+    state.tally.base, state.tally.written = body["most"]
     return state
 
 

@@ -48,7 +48,7 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
     parsed, issues = parse_spec(raw, limits=limits)
     if parsed is None:
         return Compiled(None, tuple(issues))
-    checked, more = _checked(parsed)
+    checked, more = _checked(parsed, limits)
     issues += more
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
@@ -89,11 +89,11 @@ def is_reserved(key: str) -> bool:
     return key in RESERVED_KEYS or key.startswith("__")
 
 
-def _checked(parsed: ParsedSpec) -> tuple[JsonObject | None, list[Issue]]:
+def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, list[Issue]]:
     """What is stored with the version, None when an error stands in the way, and what the checks found."""
     from agent_graph.core.wiring import wire
 
-    issues = _content_issues(parsed)
+    issues = _content_issues(parsed, limits)
     wiring, found = wire(parsed)
     issues += found
     if wiring is None:
@@ -105,14 +105,14 @@ def _checked(parsed: ParsedSpec) -> tuple[JsonObject | None, list[Issue]]:
     return compiled, issues + found
 
 
-def _content_issues(parsed: ParsedSpec) -> list[Issue]:
+def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     """What is wrong with nodes taken alone, with reducers and with the input schema."""
     from agent_graph.core import schema, statepath
 
     issues: list[Issue] = []
     for node in parsed.nodes:
         kind = NODE_TYPES[node.type]
-        found = [*kind.check(node.id, node.config), *_unused_retry(node)]
+        found = [*kind.check(node.id, node.config, limits), *_unused_retry(node)]
         for issue in found:
             related = tuple(node.pointer(one) for one in issue.related)
             issues.append(replace(issue, pointer=node.pointer(issue.pointer), node_id=node.id, related=related))
@@ -130,7 +130,7 @@ def _content_issues(parsed: ParsedSpec) -> list[Issue]:
             message = f"`{key}` belongs to the engine and takes no reducer"
             issues.append(Issue("RESERVED_KEY", message, pointer=pointer("reducers", key)))
     if "input_schema" in top:
-        issues += schema.check(top["input_schema"], "/input_schema")
+        issues += schema.check(top["input_schema"], "/input_schema", limits=limits)
     return issues
 
 

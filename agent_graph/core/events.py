@@ -23,6 +23,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class RunAccepted(Fact):
+    """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`)."""
+
     type: ClassVar[str] = "run_accepted"
     run_id: str
     graph_id: str
@@ -31,6 +33,7 @@ class RunAccepted(Fact):
     thread_id: str = ""
     model: str = ""
     started_by: str = ""
+    limits: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

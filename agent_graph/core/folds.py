@@ -12,9 +12,11 @@ from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answe
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.limits import of_record
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import to_done
 from agent_graph.core.run import PLACED, Gate, Run
+from agent_graph.core.weights import most_held
 
 Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
 STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
@@ -22,11 +24,13 @@ STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_change
 
 def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
-    run.thread_id, run.model = fact.thread_id, fact.model
+    run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
     run.frame = Frame(graph)
     run.frame.state.base_current = fact.input
-    run.frame.state.base.update(spread(graph, fact.input))
+    start = spread(graph, fact.input)
+    run.frame.state.base.update(start)
+    run.frame.state.tally.base = most_held(start)
 
 
 def spread(graph: Graph, value: JsonValue) -> JsonObject:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Answer, Done, MaybeJson, Path, Write
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.merge import Conflict, Slot, State, Writer, slot_of
+from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
+from agent_graph.core.weights import Slot
 
 
 class Token(NamedTuple):
@@ -118,12 +119,10 @@ class Frame:
 
     def finish(self, firing: Firing, done: Done) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
-        graph, state, node = self.graph, self.state, firing.node
+        state, node = self.state, firing.node
         past, tips = firing.past, firing.tips
         order = (firing.depth, node, firing.nth)
-        writes = [*done.writes]
-        if done.output is not MISSING:
-            writes.append(Write("set", ("outputs", graph.nodes[node].id), done.output))  # type: ignore[arg-type]  # not MISSING
+        writes = self.written(firing, done)
         writes_current = done.current is not MISSING
         if writes or writes_current:
             saw = state.seen(tips) if writes_current else -1
@@ -139,6 +138,14 @@ class Frame:
         self.depths[node] = firing.depth
         self.last[node] = token  # without what branches start with: that is each branch's own until they meet
         self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
+
+    def written(self, firing: Firing, done: Done) -> list[Write]:
+        """What a firing contributes, its output in the engine's books included."""
+        writes = [*done.writes]
+        if done.output is not MISSING:
+            place = ("outputs", self.graph.nodes[firing.node].id)
+            writes.append(Write("set", place, done.output))  # type: ignore[arg-type]  # not MISSING
+        return writes
 
     def drop(self, firing: Firing) -> None:
         """A firing failed or was cancelled: it leaves no tokens and no writes."""

@@ -18,8 +18,8 @@ from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path, Write
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.ops import reducers
+from agent_graph.core.weights import Slot, Tally
 
-Slot: TypeAlias = "str | tuple[str, str]"
 Order: TypeAlias = tuple[int, int, int]
 BOOKS = frozenset({"outputs", "errors", "loops"})
 """First path segments that name the engine's own books, one slot per node."""
@@ -81,7 +81,9 @@ def overlap(a: Path, b: Path) -> bool:
 class State:
     """All contributions of one frame."""
 
-    __slots__ = ("base", "base_current", "base_writers", "journal", "next", "offset", "owned", "reducers", "writers")
+    __slots__ = (
+        "base", "base_current", "base_writers", "journal", "next", "offset", "owned", "reducers", "tally", "writers",
+    )  # fmt: skip
 
     def __init__(self, reducer_names: dict[str, str]) -> None:
         self.reducers = reducer_names
@@ -95,6 +97,7 @@ class State:
         self.writers: dict[int, Writer] = {}
         self.offset = 0
         self.next = 0
+        self.tally = Tally()
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -102,6 +105,7 @@ class State:
         """Append a writer's contributions; returns its bit."""
         number = self.next
         self.next += 1
+        self.tally.wrote(writes)
         touched: list[Slot] = []
         for position, write in enumerate(writes):
             slot, rest = slot_of(write.path)
@@ -142,6 +146,7 @@ class State:
                     known.clear()
                 known[entry.rest] = (entry.writer, self.writers[entry.writer].node)
         self.base_current = self.current(tips)
+        self.tally.folded(self.journal)
         self.journal.clear()
         self.writers.clear()
         self.offset = self.next
@@ -216,7 +221,7 @@ class State:
             self.owned.discard(slot)
         for entry in entries[first:]:
             if past >> (entry.writer - self.offset) & 1:
-                value, fresh = _apply(reducer, value, entry, fresh)
+                value, fresh = apply(reducer, value, entry, fresh)
         if own:
             (self.owned.add if fresh else self.owned.discard)(slot)
         return value
@@ -326,7 +331,7 @@ class State:
         return any(part & both == both for part in parts)
 
 
-def _apply(reducer: str, value: MaybeJson, entry: Entry, fresh: bool) -> tuple[MaybeJson, bool]:
+def apply(reducer: str, value: MaybeJson, entry: Entry, fresh: bool) -> tuple[MaybeJson, bool]:
     """Fold one entry into a slot's value; `fresh` says the value is ours alone and may change in place."""
     if entry.op == "operand":
         if fresh and not isinstance(value, Missing):

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath
+from agent_graph.core import growth, statepath, weights
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
+from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
-from agent_graph.errors import NodeFailure
+from agent_graph.errors import InputTooDeep, NodeFailure
 
 
 def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
-    """The facts of a firing that is done. Raises `NodeFailure` VALUE_TOO_LARGE."""
+    """The facts of a firing that is done."""
     path = firing.path
-    for write in done.writes:
-        _check_size(write.value, ".".join(write.path))
-    for value in _maybe(done.output):
-        _check_size(value, "its output")
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
@@ -30,6 +26,18 @@ def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.F
     writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
     return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
+
+
+def check_bounds(run: Run, firing: Firing, done: Done) -> None:
+    """Raises `NodeFailure` VALUE_TOO_LARGE when a value, or the state with all of them, is beyond the run's limits."""
+    assert run.frame is not None, "a run with a firing has a frame"
+    limits, writes = run.limits, run.frame.written(firing, done)
+    more = weights.most_written(writes, lambda write: _checked(write, limits))
+    limit = limits.state_bytes
+    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes, more=more)
+    if size:
+        message = f"the run's state would be larger than {limit} bytes (state_bytes)"
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
 
 
 def to_done(fact: e.NodeFinished) -> Done:
@@ -93,8 +101,21 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
     return () if value is MISSING else (value,)  # type: ignore[return-value]  # not MISSING
 
 
-def _check_size(value: JsonValue, what: str) -> None:
-    limit = DEFAULTS.value_bytes
-    short = isinstance(value, str) and len(value) * 6 < limit  # no character takes more than 6 bytes in JSON
-    if not short and isinstance(value, str | list | dict) and size(value) > limit:
-        raise NodeFailure("VALUE_TOO_LARGE", f"{what} would be larger than {limit} bytes", bytes=size(value))
+def _checked(write: Write, limits: Limits) -> int:
+    """`weights.most_of` a value that is within the limits of size and depth; a short text is not measured."""
+    value, limit, depth = write.value, limits.value_bytes, limits.json_depth
+    nested = isinstance(value, list | dict)
+    if not nested and (most := weights.most_of(value)) <= limit:
+        return most
+    text, what = compact(value), "its output" if write.path[0] == "outputs" else ".".join(write.path)
+    size = weights.bytes_of(text)
+    if size > limit:
+        message = f"{what} would be larger than {limit} bytes (value_bytes)"
+        raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
+    if nested and text.count("[") + text.count("{") > depth:  # else it cannot be; brackets in texts count too
+        try:
+            check_value(value, max_depth=depth)
+        except InputTooDeep:
+            message = f"{what} would be nested deeper than {depth} levels (json_depth)"
+            raise NodeFailure("VALUE_TOO_LARGE", message, limit=depth) from None
+    return weights.most_in(text)

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonValue, parse_json
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.errors import InvalidRequest
 
 _OPEN: Final = "<think>"
@@ -55,20 +55,20 @@ def _past_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def read_json(text: str, *, inside: bool) -> JsonValue:
+def read_json(text: str, *, inside: bool, limits: Limits = DEFAULTS) -> JsonValue:
     """The JSON value `text` is; blanks around it do not matter.
 
     With `inside` also the one object or list that stands in a code fence or among prose: the first bracket of the
     text must open it and no bracket may follow it. Nothing is guessed. Raises `errors.InvalidRequest` saying what is
-    wrong.
+    wrong, that it is beyond `limits` too.
     """
     try:
-        return _strict(text)
+        return _strict(text, limits)
     except InvalidRequest:
         part = _bracketed(text) if inside else None
         if part is None or part == text.strip():
             raise
-        return _strict(part)
+        return _strict(part, limits)
 
 
 def is_closed(value: JsonValue) -> bool:
@@ -76,8 +76,8 @@ def is_closed(value: JsonValue) -> bool:
     return isinstance(value, dict | list | str)
 
 
-def _strict(text: str) -> JsonValue:
-    return parse_json(text, max_bytes=DEFAULTS.value_bytes, max_depth=DEFAULTS.json_depth)
+def _strict(text: str, limits: Limits) -> JsonValue:
+    return parse_json(text, max_bytes=limits.value_bytes, max_depth=limits.json_depth)
 
 
 def _bracketed(text: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Final
 from agent_graph.core.events import Fact
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.limits import DEFAULTS, Limits
 
 PLACED: Final = frozenset({"llm"})
 """Node types whose effect holds one of the run's `max_parallelism` places."""
@@ -58,6 +59,8 @@ class Run:
     input: JsonValue = None
     thread_id: str = ""
     model: str = ""
+    limits: Limits = DEFAULTS
+    """What its steps apply, as it was accepted with."""
     seq: int = 0
     """The number of events folded, and the seq of the next one."""
     lifecycle: str = "new"

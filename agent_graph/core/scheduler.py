@@ -22,8 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent_graph.core import events as e
+from agent_graph.core import growth
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.graph import END, Graph
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import final_state, output_path
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
@@ -78,7 +80,13 @@ def _end(graph: Graph, run: Run) -> Iterator[Record]:
     assert run.frame is not None
     conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in run.frame.end_conflicts()]
     yield from (Record(fact) for fact in untold(run, END, conflicts))
-    if final_state(graph, run, ended=True) == ():
+    limit = run.limits.state_bytes
+    size = growth.beyond(run.frame.state, run.frame.merged_end().past, limit=limit)
+    if size:  # no single branch was: what they wrote meets here
+        message = f"the branches that ended leave a state larger than {limit} bytes (state_bytes)"
+        details: JsonObject = {"limit": limit, "bytes": size}
+        yield Record(e.RunFailed({"code": "VALUE_TOO_LARGE", "message": message, "details": details}))
+    elif final_state(graph, run, ended=True) == ():
         path = output_path(graph, run)
         message = f"the run ended and nothing was written at its output_key {path!r}"
         yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}))

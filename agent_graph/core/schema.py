@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, equality_key, is_number, size
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 
 STEPS: Final = 100_000
 """Keywords applied to one value, at most: so many, and `STEPS_PER_BYTE` more for every byte of the value."""
@@ -37,7 +37,7 @@ class _TooMuch(Exception):
     """The schema takes more steps than one value may cost."""
 
 
-def check(schema: JsonObject, at: str, *, node_id: str = "") -> list[Issue]:
+def check(schema: JsonObject, at: str, *, node_id: str = "", limits: Limits = DEFAULTS) -> list[Issue]:
     """What is wrong with `schema`: SCHEMA_INVALID and REGEX_INVALID; `at` is its own pointer."""
     issues = [
         Issue("SCHEMA_INVALID", message, pointer=at + where, node_id=node_id) for where, message in _faults(schema)
@@ -48,7 +48,7 @@ def check(schema: JsonObject, at: str, *, node_id: str = "") -> list[Issue]:
         issues += [
             Issue("REGEX_INVALID", message, pointer=at + where + place, node_id=node_id)
             for place, text in _patterns(part)
-            if (message := _pattern_fault(text))
+            if (message := _pattern_fault(text, limits.regex_chars))
         ]
     if not issues and any(_outcome(schema, probe)[1] for probe in _PROBES):
         message = "the schema refers to itself without end, or takes too many steps"
@@ -169,11 +169,11 @@ def _patterns(part: JsonObject) -> Iterator[tuple[str, str]]:
         yield from ((pointer("patternProperties", name), name) for name in named)
 
 
-def _pattern_fault(text: str) -> str:
+def _pattern_fault(text: str, most: int) -> str:
     import re2
 
-    if len(text) > DEFAULTS.regex_chars:
-        return f"a pattern has at most {DEFAULTS.regex_chars} characters"
+    if len(text) > most:
+        return f"a pattern has at most {most} characters"
     try:
         _pattern(text)
     except re2.error as error:

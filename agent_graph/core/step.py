@@ -13,7 +13,7 @@ from agent_graph.core.frames import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.core.nodes import NODE_TYPES
-from agent_graph.core.outcome import finished
+from agent_graph.core.outcome import check_bounds, finished
 from agent_graph.core.run import Run
 from agent_graph.core.view import View
 from agent_graph.errors import NodeFailure
@@ -53,10 +53,13 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
-    view = View(run.frame, firing, run.input)
+    view = View(run.frame, firing, run.input, limits=run.limits)
     try:
         answer = NODE_TYPES[node.type].step(node, view, firing.answers)
-        facts = finished(graph, firing, answer, attempt) if isinstance(answer, Done) else []
+        facts: Sequence[e.Fact] = ()
+        if isinstance(answer, Done):
+            check_bounds(run, firing, answer)
+            facts = finished(graph, firing, answer, attempt)
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
         return [*actions, Record(follow_up(graph, run, e.NodeFailed(firing.path, error, attempt)))]

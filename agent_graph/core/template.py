@@ -17,7 +17,7 @@ from typing import Any, Final
 from agent_graph.core import schema
 from agent_graph.core.issues import pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact, parse_json
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import prompt
 from agent_graph.errors import AgentGraphError, TemplateParamsInvalid
 
@@ -74,9 +74,11 @@ def from_json(body: JsonValue) -> Template:
     return template
 
 
-def instantiate(template: Template, name: str, *, params: Mapping[str, JsonValue]) -> JsonObject:
+def instantiate(
+    template: Template, name: str, *, params: Mapping[str, JsonValue], limits: Limits = DEFAULTS
+) -> JsonObject:
     """The spec of a graph called `name`. Raises TemplateParamsInvalid with `problems`, all at once."""
-    values = _complete(template, params)
+    values = _complete(template, params, limits)
 
     def whole(place: str) -> JsonValue:
         return values[place]
@@ -90,28 +92,30 @@ def instantiate(template: Template, name: str, *, params: Mapping[str, JsonValue
     return {**spec, "name": name, "metadata": metadata}
 
 
-def params_from_text(template: Template, texts: Mapping[str, str]) -> dict[str, JsonValue]:
+def params_from_text(
+    template: Template, texts: Mapping[str, str], *, limits: Limits = DEFAULTS
+) -> dict[str, JsonValue]:
     """Parameters typed as ``k=v``: a text stays a text where the schema takes one, else it is read as JSON.
 
     Unknown names and unreadable values are passed on as texts, for `instantiate` to refuse with the others.
     """
     properties: Any = template.params.get("properties", {})
-    return {name: _typed(text, properties.get(name, {})) for name, text in texts.items()}
+    return {name: _typed(text, properties.get(name, {}), limits) for name, text in texts.items()}
 
 
-def _typed(text: str, property_: Any) -> JsonValue:
+def _typed(text: str, property_: Any, limits: Limits) -> JsonValue:
     kinds = property_.get("type", "string")
     if "string" in ([kinds] if isinstance(kinds, str) else kinds):
         return text
     try:
-        return parse_json(text, max_bytes=DEFAULTS.value_bytes, max_depth=DEFAULTS.json_depth)
+        return parse_json(text, max_bytes=limits.value_bytes, max_depth=limits.json_depth)
     except AgentGraphError:
         return text
 
 
-def _complete(template: Template, params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _complete(template: Template, params: Mapping[str, JsonValue], limits: Limits) -> dict[str, JsonValue]:
     given = dict(params)
-    check_value(given, max_depth=DEFAULTS.json_depth, max_bytes=DEFAULTS.value_bytes)
+    check_value(given, max_depth=limits.json_depth, max_bytes=limits.value_bytes)
     problems = schema.violations(given, template.params)
     if problems:
         raise TemplateParamsInvalid(

@@ -6,17 +6,23 @@ from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Path
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.limits import DEFAULTS, Limits
 
 
 class View:
     """The `nodes.base.Values` of a firing."""
 
-    __slots__ = ("_firing", "_frame", "_run_input")
+    __slots__ = ("_firing", "_frame", "_limits", "_run_input")
 
-    def __init__(self, frame: Frame, firing: Firing, run_input: JsonValue) -> None:
+    def __init__(self, frame: Frame, firing: Firing, run_input: JsonValue, *, limits: Limits = DEFAULTS) -> None:
         self._frame = frame
         self._firing = firing
         self._run_input = run_input
+        self._limits = limits
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
 
     @property
     def current(self) -> JsonValue:

@@ -11,7 +11,8 @@ from agent_graph.errors import InputInvalid, ReservedKey
 
 def check_input(graph: Graph, value: JsonValue, *, limits: Limits) -> None:
     """Raises `InputTooLarge`, `InputTooDeep`, `InputInvalid` (no JSON, or against `input_schema`) or `ReservedKey`."""
-    check_value(value, max_depth=limits.json_depth, max_bytes=limits.input_bytes)
+    most = min(limits.input_bytes, limits.state_bytes)  # an object becomes the run's first state
+    check_value(value, max_depth=limits.json_depth, max_bytes=most)
     if isinstance(value, dict):
         for key in value:
             if key.startswith("__") or key in BOOKS:

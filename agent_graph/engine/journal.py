@@ -109,7 +109,7 @@ class Journal:
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
         await self._shell.store.runs.commit(commit)
         self.stale = False
-        self._shell.notify.committed(run.run_id, pending)
+        self._shell.notify.committed(commit.run, pending)
         if gates:
             self._shell.notify.gates.set()
 

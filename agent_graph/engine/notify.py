@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from agent_graph.core.events import Event
+from agent_graph.store.base import RunRow
 
 KEPT = 4096
 """Live items one slow watcher may lag behind before the oldest deltas are dropped."""
@@ -67,6 +69,8 @@ class Notify:
         """Set when some approval was opened or closed."""
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         """Held by those who wait, and gone with the last of them."""
+        self._expected: dict[str, dict[asyncio.Future[RunRow], Callable[[RunRow], bool]]] = {}
+        """Who waits for a row that passes a test: only the commit it waits for wakes it."""
         self._watches: dict[str, set[Watch]] = defaultdict(set)
         self._deltas: dict[str, int] = {}
 
@@ -77,11 +81,28 @@ class Notify:
             event = self._changed[run_id] = asyncio.Event()
         return event
 
-    def committed(self, run_id: str, events: Sequence[Event]) -> None:
-        """Events of the run are durable: wake the waiters, show them to the watchers."""
+    @contextmanager
+    def expect(self, run_id: str, test: Callable[[RunRow], bool]) -> Iterator[asyncio.Future[RunRow]]:
+        """The run's first row from here on that passes `test`, which must not raise."""
+        row: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
+        expected = self._expected.setdefault(run_id, {})
+        expected[row] = test
+        try:
+            yield row
+        finally:
+            del expected[row]
+            if not expected:
+                self._expected.pop(run_id, None)
+
+    def committed(self, row: RunRow, events: Sequence[Event]) -> None:
+        """Events of the run are durable and `row` is what they made of it: wake the waiters, show the watchers."""
+        run_id = row.run_id
         event = self._changed.pop(run_id, None)
         if event is not None:
             event.set()
+        for waiting, test in self._expected.get(run_id, {}).items():
+            if not waiting.done() and test(row):
+                waiting.set_result(row)
         for watch in self._watches.get(run_id, ()):
             for item in events:
                 watch.put(item)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.limits import Limits
+from agent_graph.core.limits import Limits, recorded
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
@@ -81,7 +81,8 @@ class Supervisor:
         self._check_capacity()
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
-        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by)
+        limits = recorded(self._limits)
+        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits)
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer)))
@@ -103,7 +104,7 @@ class Supervisor:
             await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
         finally:
             self._starting -= 1
-        self.shell.notify.committed(row.run_id, [event])
+        self.shell.notify.committed(row, [event])
         if self._stopping:
             return row  # durable, and driven by the next process
         if self._queue or self._active() >= self._limits.active_runs:
@@ -242,16 +243,15 @@ class Supervisor:
         self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = lambda row: row.status in TERMINAL
     ) -> RunRow:
         """The run's row as soon as `until` holds of it, or as it is after `timeout_ms`. Wakes by event, never polls."""
-        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-        while True:
-            changed = self.shell.notify.changed(run_id)
-            row = await self.shell.store.runs.get(run_id)
-            left = deadline - asyncio.get_running_loop().time()
-            if until(row) or left <= 0:
+        runs = self.shell.store.runs
+        with self.shell.notify.expect(run_id, until) as reached:  # before looking, so that no commit is missed
+            row = await runs.get(run_id)
+            if until(row) or timeout_ms <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
-                    await changed.wait()
+                async with asyncio.timeout(timeout_ms / 1000):  # not `wait_for`: before 3.12 it can swallow a cancel
+                    return await reached
+        return await runs.get(run_id)
 
     def load(self) -> dict[str, int]:
         """How many runs are being driven and how many wait for a place."""

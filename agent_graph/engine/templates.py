@@ -37,7 +37,11 @@ def get(template_id: str) -> Template:
 
 
 def load(path: Path) -> Mapping[str, Template]:
-    """The templates ``<id>.json`` of a folder. A file that is no template is a bug of ours: InternalError."""
+    """The templates ``<id>.json`` of a folder. A file that is no template is a bug of ours: InternalError.
+
+    They are part of the program, like its code: what they must fit is fixed and no setting changes it. What is made
+    of one is checked as any spec is.
+    """
     found: dict[str, Template] = {}
     for file in sorted(path.glob("*.json")):
         try:

@@ -101,13 +101,16 @@ class ScriptedModel:
         self.calls: list[CallModel] = []
 
     @classmethod
-    def from_file(cls, path: Path, *, parallel: int = PARALLEL) -> ScriptedModel:
+    def from_file(
+        cls, path: Path, *, parallel: int = PARALLEL, max_reply_bytes: int = DEFAULTS.value_bytes
+    ) -> ScriptedModel:
         """The model of a script; raises `SettingInvalid` for a file that is none, see `script_file.read_script`."""
         replies, default = read_script(path, fields=SCRIPT_FIELDS, codes=frozenset(ERRORS))
         return cls(
             [Reply(**each) for each in replies],
             default=None if default is None else Reply(**default),
             parallel=parallel,
+            max_reply_bytes=max_reply_bytes,
         )
 
     @property

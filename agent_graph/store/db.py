@@ -1,7 +1,8 @@
 """One database: its connections, the group-commit writer and what SQLite's errors mean; knows no table.
 
 Writers queue; whatever is queued when the connection is free shares one transaction, hence one fsync. While that
-fsync runs the next group gathers, so nobody waits for more than the one under way and its own.
+fsync runs the next group gathers, so nobody waits for more than the one under way and its own. Where a commit waits for
+no disk, one that is alone is made on the loop's own thread: the way to another and back takes longer than it does.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connecti
     ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
     Raises sqlite3.Error.
     """
-    connection = aiosqlite.connect(_uri(path, mode), uri=True, isolation_level=None)
+    # The loop's thread uses it too, when its own has nothing to do.
+    connection = aiosqlite.connect(_uri(path, mode), uri=True, isolation_level=None, check_same_thread=False)
     _thread_of(connection).daemon = True  # a program that ends without closing must not be kept alive by its store
     await connection
     return connection
@@ -79,8 +81,12 @@ async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
 class Database:
     """One writing connection with its queue, and one reading connection (in memory they are the same)."""
 
-    def __init__(self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None) -> None:
+    def __init__(
+        self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None, synchronous: Synchronous
+    ) -> None:
         self.path = path
+        self._quick = synchronous == "normal"
+        """A commit waits for no disk."""
         self.transactions = 0
         """How many write transactions were committed."""
         self._writer = writer
@@ -99,21 +105,28 @@ class Database:
         self._check_open()
         if self._writing:
             return await self._enqueue(job)
-        self._writing = True
-        try:  # alone: straight to the thread, which is half the loop's work of a group of one
-            result = await on_thread(self._writer, partial(_write, [job]))
+        try:
+            result = await self._write_alone(job)
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
-        finally:  # even when this caller is cancelled: the thread works in order, the next group comes after it
-            self._next_group()
         self.transactions += 1
         return cast("T", result[0])
+
+    async def _write_alone(self, job: Job[T]) -> list[object]:
+        """Half the loop's work of a group of one."""
+        if self._quick:
+            return transact([job], self._writer._conn)
+        self._writing = True
+        try:
+            return await on_thread(self._writer, partial(transact, [job]))
+        finally:  # even when this caller is cancelled: the thread works in order, the next group comes after it
+            self._next_group()
 
     async def read(self, query: Job[T]) -> T:
         """Run `query` on one consistent state of the database. Raises as `write` does."""
         self._check_open()
         try:
-            return await on_thread(self._reader, partial(_read, query))
+            return await on_thread(self._reader, partial(look, query))
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
 
@@ -154,7 +167,7 @@ class Database:
         """One transaction for the group; if that fails as a whole, one for each, so that none fails for another."""
         if not group:
             return
-        hop = on_thread(self._writer, partial(_write, [job for job, _ in group]))
+        hop = on_thread(self._writer, partial(transact, [job for job, _ in group]))
         (outcome,) = await asyncio.gather(hop, return_exceptions=True)
         if not isinstance(outcome, BaseException):
             self.transactions += 1
@@ -180,7 +193,7 @@ class Database:
             future.set_result(result)
 
 
-def _write(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
+def transact(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
     """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened."""
     connection.execute(BEGIN_WRITE)
     try:
@@ -209,7 +222,8 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> object:
     return outcome
 
 
-def _read(query: Job[T], connection: sqlite3.Connection) -> T:
+def look(query: Job[T], connection: sqlite3.Connection) -> T:
+    """What `query` finds in one consistent state."""
     connection.execute(BEGIN_READ)
     try:
         return query(connection)

@@ -100,7 +100,7 @@ class SqliteRuns:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
         extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
-        self._remember(run_id, await self._database.write(partial(_commit, commit, extension)))
+        self._remember(run_id, await self._database.write(partial(write_commit, commit, extension)))
 
     def _remember(self, run_id: str, place: Place) -> None:
         if place.status not in TERMINAL:
@@ -109,10 +109,7 @@ class SqliteRuns:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
     async def get(self, run_id: str) -> RunRow:
-        rows = await self._database.read(partial(_select, [IS], {"run_id": run_id, "fetched": 1}))
-        if not rows:
-            raise _not_found(run_id)
-        return rows[0][1]
+        return await self._database.read(partial(find_row, run_id))
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
         return await self._database.read(partial(_load, run_id))
@@ -155,7 +152,7 @@ def _extend(commit: Commit, place: Place) -> Extension:
     return Extension(place, bodies, columns, head)
 
 
-def _commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> Place:
+def write_commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> Place:
     """All of one commit; whoever calls gives the transaction and undoes it when this raises."""
     check_new(commit.answered, connection)
     if commit.create or extension is None or not _advance(commit.run, extension, connection):
@@ -211,6 +208,14 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
     rest = (run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms)
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
+
+
+def find_row(run_id: str, connection: sqlite3.Connection) -> RunRow:
+    """The row of a run; raises `RunNotFound`."""
+    rows = _select([IS], {"run_id": run_id, "fetched": 1}, connection)
+    if not rows:
+        raise _not_found(run_id)
+    return rows[0][1]
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:

@@ -31,6 +31,7 @@ from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.migrate import inspect, migrate, settle_schema
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.runs import SqliteRuns
+from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 
 class SqliteStore:
@@ -42,7 +43,7 @@ class SqliteStore:
         self.database = database
         self.storage: Literal["durable", "volatile"] = "volatile" if database.path is None else "durable"
         self.graphs = SqliteGraphs(database)
-        self.runs = SqliteRuns(database)
+        self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
 
@@ -88,7 +89,9 @@ async def _open(path: Path | None, synchronous: Synchronous) -> Database:
             reader = await _opened(opened, path, mode="ro")
             await on_thread(reader, tune_reader)
         opened.pop_all()
-    return Database(writer, reader=reader, path=path)
+    if path is None:
+        return MemoryDatabase(writer)
+    return Database(writer, reader=reader, path=path, synchronous=synchronous)
 
 
 async def _opened(stack: AsyncExitStack, path: Path | None, *, mode: Mode) -> aiosqlite.Connection:

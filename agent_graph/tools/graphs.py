@@ -8,6 +8,7 @@ from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.limits import Limits
 from agent_graph.core.render import as_json, mermaid, topology_hash
 from agent_graph.core.template import instantiate
 from agent_graph.engine import templates
@@ -64,7 +65,7 @@ async def graph_create(call: Call[CreateParams]) -> JsonObject:
         raise InvalidAction(f"action can be {', '.join(ACTIONS)}, not {args.action!r}", known=list(ACTIONS))
     if args.action == "delete":
         return await _delete(call)
-    checked = catalog.check(_spec(args))
+    checked = catalog.check(_spec(args, call.deps.limits))
     if args.action == "validate":
         return _created(checked, action=args.action, created=False)
     answer = _created(checked, action=args.action, created=not await catalog.is_current(checked))
@@ -75,27 +76,28 @@ async def graph_create(call: Call[CreateParams]) -> JsonObject:
     return answer if call.key else {**answer, "created": created}
 
 
-def _spec(args: CreateParams) -> JsonObject:
+def _spec(args: CreateParams, limits: Limits) -> JsonObject:
     if args.spec and args.template:
         raise SourceAmbiguous("give spec or template, not both")
     if args.template:
         unknown = sorted(set(args.template) - {"id", "name", "params"})
         if unknown:
             raise InvalidArgument(f"template takes id, name and params, not {unknown[0]!r}", argument="template")
-        return from_template(args.template.get("id"), args.template.get("name"), args.template.get("params", {}))
+        given = args.template
+        return from_template(given.get("id"), given.get("name"), given.get("params", {}), limits=limits)
     if not args.spec:
         raise SourceRequired("give a spec, or a template {id, name, params}")
     return args.spec
 
 
-def from_template(template_id: object, name: object, params: object) -> JsonObject:
+def from_template(template_id: object, name: object, params: object, *, limits: Limits) -> JsonObject:
     """The spec of a template; its own id is the name when none is given."""
     if not isinstance(template_id, str):
         raise InvalidArgument("the template needs an id; graph_template_list has them", argument="template.id")
     if not isinstance(params, dict) or not isinstance(name, str | None):
         raise InvalidArgument("a template's name is a text and its params an object", argument="template")
     found = templates.get(template_id)
-    return instantiate(found, name or found.id, params=params)
+    return instantiate(found, name or found.id, params=params, limits=limits)
 
 
 def _created(checked: Checked, *, action: str, created: bool) -> JsonObject:

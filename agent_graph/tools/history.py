@@ -87,7 +87,7 @@ async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
             deps,
             args.run_id,
             cursor=args.cursor,
-            limit=args.limit,
+            limit=min(args.limit, deps.limits.page),
             max_bytes=room,
         )
         row = await deps.store.runs.get(args.run_id)

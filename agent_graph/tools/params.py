@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 
 from agent_graph.core.jsonvalue import parse_json
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 
 ANY_JSON = {
     "anyOf": [
@@ -22,10 +22,11 @@ ANY_JSON = {
 }
 
 
-def _object(value: Any) -> Any:
-    """Some clients send an object as a string that holds its JSON."""
+def _object(value: Any, info: ValidationInfo) -> Any:
+    """Some clients send an object as a string that holds its JSON. The limits in force are the validation's context."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        return parse_json(value, max_bytes=2 * DEFAULTS.spec_bytes, max_depth=DEFAULTS.json_depth)
+        limits = info.context if isinstance(info.context, Limits) else DEFAULTS
+        return parse_json(value, max_bytes=2 * max(limits.spec_bytes, limits.input_bytes), max_depth=limits.json_depth)
     return value
 
 

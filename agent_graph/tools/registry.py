@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agent_graph.core.jsonvalue import JsonObject, check_value, digest
+from agent_graph.core.limits import Limits
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -120,7 +121,7 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
         raise unknown_tool(name, TOOLS)
     largest = max(deps.limits.spec_bytes, deps.limits.input_bytes) + ENVELOPE_SLACK
     check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
-    args = checked(found, arguments)
+    args = checked(found, arguments, limits=deps.limits)
     key = str(getattr(args, "idempotency_key", "") or "")
     rest = {k: v for k, v in arguments.items() if k != "idempotency_key"}
     request = digest({"tool": name, "arguments": rest}) if key else ""
@@ -154,7 +155,7 @@ async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
     return stored.answer
 
 
-def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
+def checked(found: Tool, arguments: Mapping[str, Any], *, limits: Limits) -> BaseModel:
     """The arguments as the tool's model. Raises `UnknownArgument` or `InvalidArgument` with every fault."""
     known = [field.alias or name for name, field in found.params.model_fields.items()]
     for name in arguments:
@@ -163,7 +164,7 @@ def checked(found: Tool, arguments: Mapping[str, Any]) -> BaseModel:
             hint = f"; did you mean {close[0]!r}?" if close else f"; it takes {', '.join(known) or 'none'}"
             raise UnknownArgument(f"{found.name} has no argument {name!r}{hint}", argument=name, known=known)
     try:
-        return found.params.model_validate(dict(arguments))
+        return found.params.model_validate(dict(arguments), context=limits)
     except ValidationError as error:
         faults = [
             {"argument": ".".join(str(part) for part in fault["loc"]), "message": fault["msg"]}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.limits import Limits
 from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
@@ -55,8 +56,8 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
         return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
 
     row = await deps.supervisor.start(
-        graph, _input(args.input), thread_id=args.thread_id, model=args.model, started_by=call.caller.client,
-        answer=answer if call.key else None,
+        graph, _input(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
+        started_by=call.caller.client, answer=answer if call.key else None,
     )  # fmt: skip
     return _accepted(row)
 
@@ -68,11 +69,11 @@ def _accepted(row: RunRow) -> JsonObject:
     }  # fmt: skip
 
 
-def _input(value: JsonValue) -> JsonValue:
+def _input(value: JsonValue, limits: Limits) -> JsonValue:
     """Some clients send an object as a string that holds its JSON; any other text stays the text it is."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=200)
+            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=limits.json_depth)
         except AgentGraphError:
             return value
         return parsed if isinstance(parsed, dict) else value

@@ -56,7 +56,7 @@ class InstantiateParams(Params):
 )  # fmt: skip
 async def graph_template_instantiate(call: Call[InstantiateParams]) -> JsonObject:
     args = call.args
-    spec = from_template(args.template_id, args.name or None, args.params)
+    spec = from_template(args.template_id, args.name or None, args.params, limits=call.deps.limits)
     checked = call.deps.catalog.check(spec)
     graph = checked.graph
     answer: JsonObject = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,11 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+def _foreground() -> None:
+    """Hear Ctrl-C even when these tests themselves run in the background of a shell, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """Starts commands as processes; what they say can be waited for."""
 
@@ -49,7 +55,7 @@ class Terminal:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "agent_graph", *arguments, env=self._environment,
             stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE if stderr is None else stderr,
+            stderr=asyncio.subprocess.PIPE if stderr is None else stderr, preexec_fn=_foreground,
         )  # fmt: skip
         started = Started(process)
         self._started.append(started)

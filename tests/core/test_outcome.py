@@ -8,7 +8,7 @@ from agent_graph.core import events as e
 from agent_graph.core.effects import Done, Warning_, Write
 from agent_graph.core.frames import Firing
 from agent_graph.core.limits import DEFAULTS
-from agent_graph.core.outcome import final_state, finished, output_path, state, to_done
+from agent_graph.core.outcome import check_bounds, final_state, finished, output_path, state, to_done
 from agent_graph.core.run import Run
 from agent_graph.errors import NodeFailure
 from tests.core.played import accepted, compiled, gate, llm, plain, play, router, shape, writes
@@ -58,12 +58,12 @@ BIG = "x" * (DEFAULTS.value_bytes + 1)
 )
 def test_a_value_beyond_the_limit_is_not_written(done: Done, what: str) -> None:
     with pytest.raises(NodeFailure, match=f"{what} would be larger") as refused:
-        finished(LINE, FIRING, done, 1)
+        check_bounds(accepted(LINE).run, FIRING, done)
     assert refused.value.code == "VALUE_TOO_LARGE"
 
 
 def test_a_long_text_within_the_limit_is_written() -> None:
-    assert finished(LINE, FIRING, Done(output="x" * (DEFAULTS.value_bytes - 2)), 1)
+    check_bounds(accepted(LINE).run, FIRING, Done(output="x" * (DEFAULTS.value_bytes - 2)))
 
 
 def test_a_run_that_was_not_accepted_has_no_state_and_no_result() -> None:

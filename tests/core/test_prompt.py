@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_graph.core.effects import MISSING
+from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.ops.prompt import Placeholder, parse
 from agent_graph.errors import NodeFailure
 
@@ -19,7 +20,7 @@ def render(text: str, **values: Any) -> str:
     def resolve(path: str) -> Any:
         return values.get(path, MISSING)
 
-    return parse(text).render(resolve)
+    return parse(text).render(resolve, max_bytes=DEFAULTS.value_bytes)
 
 
 def test_only_placeholders_are_replaced_and_other_braces_reach_the_model() -> None:
@@ -89,7 +90,7 @@ def test_rendering_puts_each_value_in_once(values: dict[str, str], text: str) ->
 def test_a_template_without_placeholders_and_escapes_is_its_own_text(text: str) -> None:
     template = parse(text)
     if not template.placeholders and "{{" not in text:
-        assert template.render(lambda path: MISSING) == text
+        assert template.render(lambda path: MISSING, max_bytes=DEFAULTS.value_bytes) == text
 
 
 def test_every_missing_value_is_named_before_anything_is_made() -> None:
@@ -109,7 +110,7 @@ def test_a_value_that_may_be_missing_is_empty_but_null_is_a_value() -> None:
 def test_a_text_is_given_up_as_soon_as_it_is_too_large() -> None:
     template = parse("{a}" * 100_000)
     with pytest.raises(NodeFailure) as caught:
-        template.render(lambda path: "x" * 1_000_000)
+        template.render(lambda path: "x" * 1_000_000, max_bytes=DEFAULTS.value_bytes)
     assert caught.value.code == "VALUE_TOO_LARGE"
     assert parse("ab{a}").render(lambda path: "c", max_bytes=3) == "abc"
     with pytest.raises(NodeFailure):

@@ -94,7 +94,10 @@ def test_a_parameter_is_seen_by_the_model_as_it_was_given(text: str) -> None:
     spec: Any = instantiate(template(), "e", params={"topic": text})
     parsed = prompt.parse(prompt_of(spec))
     assert [place.path for place in parsed.placeholders] == ["run_input"]
-    assert parsed.render(lambda _: "IN") == f'On {text} in 50 words, strict null: IN {{literal}} {{"a": 1}}'
+    assert (
+        parsed.render(lambda _: "IN", max_bytes=100_000)
+        == f'On {text} in 50 words, strict null: IN {{literal}} {{"a": 1}}'
+    )
     assert spec["nodes"][0]["label"] == text, "a label is no prompt"
 
 
@@ -109,7 +112,7 @@ def test_no_text_can_become_a_placeholder(text: str) -> None:
     }}))  # fmt: skip
     parsed = prompt.parse(str(instantiate(made, "e", params={"topic": text})["p"]))
     assert [place.path for place in parsed.placeholders] == ["x"]
-    assert parsed.render(lambda _: "X") == f"{text} and {text} of X, then {text}"
+    assert parsed.render(lambda _: "X", max_bytes=100_000) == f"{text} and {text} of X, then {text}"
 
 
 @pytest.mark.parametrize(("params", "says"), [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Path, Write
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import reducers, transforms
 from agent_graph.core.ops.operations import MAX_SEGMENTS
 from agent_graph.core.ops.transforms import apply, check, needs, reads, writes
@@ -28,6 +28,7 @@ class State:
     run_input: Any = "the first input"
     reentered: bool = False
     reducers: dict[str, str] = field(default_factory=dict)
+    limits: Limits = DEFAULTS
 
     def read(self, path: str) -> MaybeJson:
         return statepath.read(self.state, path)

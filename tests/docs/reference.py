@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from agent_graph import errors
-from agent_graph.core.limits import Limits
+from agent_graph.core.limits import LATER, Limits
 from agent_graph.settings import LIMITS_PREFIX, SETTINGS
 
 FAMILIES = (
@@ -77,6 +77,9 @@ def _settings_lines() -> Iterator[str]:
     for f in fields(Limits):
         name = f"`{LIMITS_PREFIX}{f.name.upper()}`"
         yield f"| {name} | {f.default:,} | {f.metadata['ceiling']:,} | {f.metadata['meaning']} |"
+    yield ""
+    for late, reason in LATER.items():
+        yield f"Setting `{LIMITS_PREFIX}{late.upper()}` is refused: {reason}."
 
 
 def _line(error: type[errors.AgentGraphError]) -> str:

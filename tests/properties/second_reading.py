@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, Answer, AskApproval, CallModel, Done, MaybeJson, ModelAnswer
 from agent_graph.core.graph import Graph
+from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.ops import reducers
 from agent_graph.errors import NodeFailure
@@ -70,6 +71,7 @@ class View:
     def __init__(self, reading: Reading, firing: Firing) -> None:
         self.reading, self.firing = reading, firing
         self.run_input = reading.run_input
+        self.limits = DEFAULTS
         self.reentered = firing.reentered
         self.current = reading.current_of(reading.seen_write(firing.past))
         self.state = reading.state(firing.past)

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -16,7 +17,8 @@ from agent_graph.store.sqlite import SqliteStore, open_store
 from tests.store.rows import answered, begin, events, run, start, step
 
 
-async def test_commits_made_at_once_share_a_transaction(store: SqliteStore) -> None:
+async def test_commits_made_at_once_share_a_transaction(path: Path) -> None:
+    store = await open_store(path)
     await begin(store, *(f"run-{number}" for number in range(200)))
     before = store.database.transactions
     for seq in (1, 3, 5):
@@ -25,14 +27,21 @@ async def test_commits_made_at_once_share_a_transaction(store: SqliteStore) -> N
     assert await store.runs.counts() == {"running": 200}
     for number in range(200):
         assert await store.runs.verify_chain(f"run-{number}") is None
+    await store.aclose()
 
 
-async def test_a_run_alone_has_one_transaction_for_each_commit(store: SqliteStore) -> None:
+@pytest.mark.parametrize("synchronous", ["full", "normal"])
+async def test_a_run_alone_has_one_transaction_for_each_commit(
+    path: Path, synchronous: Literal["full", "normal"]
+) -> None:
+    store = await open_store(path, synchronous=synchronous)
     await begin(store, "run-1")
     before = store.database.transactions
     for seq in (1, 3, 5):
         await store.runs.commit(step(seq))
     assert store.database.transactions - before == 3
+    assert await store.runs.verify_chain("run-1") is None
+    await store.aclose()
 
 
 async def test_one_refused_commit_does_not_sink_the_others_of_its_group(store: SqliteStore) -> None:
@@ -85,7 +94,8 @@ async def test_a_commit_that_was_refused_can_be_made_again(store: SqliteStore) -
     assert await store.runs.verify_chain("run-1") is None
 
 
-async def test_a_cancelled_caller_holds_nobody_up(store: SqliteStore) -> None:
+async def test_a_cancelled_caller_holds_nobody_up(path: Path) -> None:
+    store = await open_store(path)
     await begin(store, "run-1", "run-2", "run-3")
     tasks = [asyncio.create_task(store.runs.commit(step(1, f"run-{number}"))) for number in (1, 2, 3)]
     await asyncio.sleep(0)
@@ -98,6 +108,7 @@ async def test_a_cancelled_caller_holds_nobody_up(store: SqliteStore) -> None:
     row = await store.runs.get("run-1")
     await store.runs.commit(step(row.seq, "run-1"))
     assert await store.runs.verify_chain("run-1") is None
+    await store.aclose()
 
 
 async def test_closing_finishes_what_is_queued(path: Path) -> None:
@@ -125,7 +136,8 @@ async def test_a_closed_store_leaves_no_thread_and_no_sidecar_file(path: Path, p
     assert [file.name for file in path.parent.glob("*")] == ([path.name] if place == "file" else [])
 
 
-async def test_a_full_disk_is_said_and_nothing_is_written(store: SqliteStore) -> None:
+async def test_a_full_disk_is_said_and_nothing_is_written(path: Path) -> None:
+    store = await open_store(path)
     await begin(store, "run-1", "run-2", "run-3")
 
     def limit(connection: sqlite3.Connection, *, spare: int) -> None:
@@ -144,6 +156,7 @@ async def test_a_full_disk_is_said_and_nothing_is_written(store: SqliteStore) ->
     await on_thread(store.database._writer, lambda connection: limit(connection, spare=1_000))
     await store.runs.commit(step(1, note="x" * 100_000))
     assert await store.runs.verify_chain("run-1") is None
+    await store.aclose()
 
 
 async def test_a_database_held_by_another_program_is_busy_and_can_be_read(path: Path) -> None:

@@ -8,8 +8,10 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -222,11 +224,26 @@ async def test_a_folder_that_cannot_be_used_is_named(path: Path, tmp_path: Path)
         await open_store(path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-async def test_a_folder_without_rights_is_named(path: Path) -> None:
-    path.parent.mkdir(mode=0o500)
-    with pytest.raises(StoreUnusable, match="cannot be written to"):
-        await open_store(path)
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Root may write anywhere: where the tests are root, do it as somebody who may not."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+async def test_a_folder_without_rights_is_named() -> None:
+    with tempfile.TemporaryDirectory() as place:  # not `tmp_path`, whose parents are root's alone
+        Path(place).chmod(0o755)
+        folder = Path(place) / "data"
+        folder.mkdir(mode=0o555)
+        with _as_nobody(), pytest.raises(StoreUnusable, match="cannot be written to"):
+            await open_store(folder / "agent-graph.db")
+        assert not any(folder.iterdir())
 
 
 async def test_synchronous_is_full_or_normal(path: Path) -> None:

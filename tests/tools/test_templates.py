@@ -61,6 +61,7 @@ async def test_a_template_under_a_taken_name_is_refused(tools: Tools) -> None:
 
 async def test_status_of_the_server_says_who_answers_and_what_there_is(tools: Tools) -> None:
     run = await _ran(tools)
+    await tools.deps.supervisor.rest()  # a run has ended a moment before its driver has gone home
     data = await tools.ok("graph_status")
     assert (data["resource"], data["storage"], data["runs"]) == ("server", "volatile", {"completed": 1})
     assert data["provider"] == {

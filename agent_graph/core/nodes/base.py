@@ -16,7 +16,7 @@ from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Missing, P
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonValue
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import reducers
 from agent_graph.core.ops.prompt import Template
 from agent_graph.errors import NodeFailure
@@ -32,6 +32,11 @@ class Values(Protocol):
 
     @property
     def run_input(self) -> JsonValue: ...
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the run; a step applies no others."""
+        ...
 
     @property
     def reentered(self) -> bool:
@@ -164,8 +169,8 @@ class NodeType(Protocol):
         """Patterns, templates and tables made once; called only when `check` found no error."""
         ...
 
-    def check(self, node_id: str, config: Any, /) -> Sequence[Issue]:
-        """What is wrong with this config alone; pointers are relative to the config."""
+    def check(self, node_id: str, config: Any, limits: Limits = DEFAULTS, /) -> Sequence[Issue]:
+        """What is wrong with this config alone; pointers are relative to the config. `limits` bound its patterns."""
         ...
 
     def targets(self, config: Any, /) -> Sequence[Target]:
@@ -220,12 +225,12 @@ def placeholder_values(values: Values, input_key: str) -> Callable[[str], MaybeJ
 
 def rendered(template: Template, values: Values, input_key: str) -> str:
     """The text of a template; `NodeFailure` PROMPT_VALUE_MISSING, or VALUE_TOO_LARGE beyond the prompt limit."""
-    return bounded_prompt(template.render(placeholder_values(values, input_key), max_bytes=DEFAULTS.prompt_bytes))
+    limit = values.limits.prompt_bytes
+    return bounded_prompt(template.render(placeholder_values(values, input_key), max_bytes=limit), limit=limit)
 
 
-def bounded_prompt(text: str) -> str:
-    """`text` itself; `NodeFailure` VALUE_TOO_LARGE when it is beyond the prompt limit."""
-    limit = DEFAULTS.prompt_bytes
+def bounded_prompt(text: str, *, limit: int) -> str:
+    """`text` itself; `NodeFailure` VALUE_TOO_LARGE when it is beyond `limit` bytes."""
     if len(text) > limit or len(text.encode()) > limit:
         raise NodeFailure("VALUE_TOO_LARGE", f"the prompt is larger than {limit} bytes", limit=limit)
     return text

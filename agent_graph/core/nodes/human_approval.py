@@ -12,6 +12,7 @@ from agent_graph.core.effects import Answer, ApprovalAnswer, AskApproval, Done, 
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, text_of
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,
@@ -72,7 +73,7 @@ def prepare(config: Config) -> Template:
     return parse(config.prompt)
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
     names = ("prompt_key", "subject_key", "input_key", "output_key")
     issues = path_issues(node_id, [(getattr(config, name), f"/{name}") for name in names])
     if config.prompt and config.prompt_key:
@@ -148,7 +149,7 @@ def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | AskApp
 def _ask(node: Node, values: Values, round_: int) -> AskApproval:
     config: Config = node.config
     if config.prompt_key:
-        prompt = bounded_prompt(text_of(_value(node, values, config.prompt_key)))
+        prompt = bounded_prompt(text_of(_value(node, values, config.prompt_key)), limit=values.limits.prompt_bytes)
     elif config.prompt:
         prompt = rendered(node.prepared, values, config.input_key)
     else:

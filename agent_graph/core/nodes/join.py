@@ -11,6 +11,7 @@ from annotated_types import Ge, Len
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, Severity, pointer
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
@@ -92,7 +93,7 @@ def prepare(_config: Config) -> None:
     """A mode is looked up by its name."""
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[Issue]:
     paths = [(name, pointer("inputs", place)) for place, name in enumerate(config.inputs)]
     paths += [(getattr(config, name), f"/{name}") for name in ("output", "output_key", "identity_path")]
     paths += [(getattr(config, name), f"/{name}") for name in ("scope_path", "claim_path", "time_path", "dissent_path")]
@@ -102,7 +103,7 @@ def check(node_id: str, config: Config) -> Sequence[Issue]:
         message = "`output_key` and `output` name the same thing and differ"
         issues.append(Issue("FIELD_CONFLICT", message, pointer="/output_key", node_id=node_id))
     if config.of is not None:
-        issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.of, "/of")]
+        issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.of, "/of", limits=limits)]
     return issues + _mode_issues(node_id, config)
 
 

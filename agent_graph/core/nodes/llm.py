@@ -14,7 +14,7 @@ from agent_graph.core.effects import Answer, CallModel, Done, ModelAnswer, Warni
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,
@@ -110,14 +110,14 @@ def prepare(config: Config) -> Prompts:
     return Prompts(parse(config.system), parse(config.prompt))
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[Issue]:
     issues = path_issues(node_id, [(config.input_key, "/input_key"), (config.output_key, "/output_key")])
     issues += _model_issues(node_id, config)
     if isinstance(config.keep_alive, str) and not _DURATION.fullmatch(config.keep_alive[:64]):
         message = 'a number of seconds, or a duration such as "5m"'
         issues.append(Issue("FIELD_INVALID", message, pointer="/keep_alive", node_id=node_id))
     if config.output_schema is not None:
-        issues += schema.check(config.output_schema, "/output_schema", node_id=node_id)
+        issues += schema.check(config.output_schema, "/output_schema", node_id=node_id, limits=limits)
         issues += schema.unbounded(config.output_schema, "/output_schema", node_id=node_id)
     return issues + _option_issues(node_id, config)
 
@@ -187,10 +187,10 @@ def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallMo
     config: Config = node.config
     call = _call(node, values)
     for place, answer in enumerate(answer for answer in answers if isinstance(answer, ModelAnswer)):
-        value, unfit = _read(node, answer)
+        value, unfit = _read(node, values, answer)
         if unfit is None:
             return _done(node, values, answer, value)
-        mended = _mending(call, answer, unfit)
+        mended = _mending(call, answer, unfit, limit=values.limits.prompt_bytes)
         if place >= config.repair or mended is None:
             _fail(node, answer, unfit.reason, "; ".join(unfit.problems), problems=unfit.problems)
         call = mended
@@ -220,7 +220,7 @@ def _call(node: Node, values: Values) -> CallModel:
     )
 
 
-def _read(node: Node, answer: ModelAnswer) -> tuple[JsonValue, _Unfit | None]:
+def _read(node: Node, values: Values, answer: ModelAnswer) -> tuple[JsonValue, _Unfit | None]:
     """The value of an answer, or why it may be mended; raises when it cannot be."""
     config: Config = node.config
     structured = config.json_mode or config.output_schema is not None
@@ -235,7 +235,7 @@ def _read(node: Node, answer: ModelAnswer) -> tuple[JsonValue, _Unfit | None]:
             _fail(node, answer, "length", "the answer was cut at its length limit (`max_tokens`)")
         return content, None
     try:
-        value = reply.read_json(content, inside=config.repair > 0 and not cut)
+        value = reply.read_json(content, inside=config.repair > 0 and not cut, limits=values.limits)
     except InvalidRequest as error:
         if cut:
             _fail(node, answer, "length", "the answer was cut at its length limit (`max_tokens`) before its JSON ended")
@@ -246,8 +246,8 @@ def _read(node: Node, answer: ModelAnswer) -> tuple[JsonValue, _Unfit | None]:
     return value, _Unfit("schema", wrong) if wrong else None
 
 
-def _mending(call: CallModel, answer: ModelAnswer, unfit: _Unfit) -> CallModel | None:
-    """The conversation so far, the answer and what was wrong with it; None when that is beyond the prompt limit."""
+def _mending(call: CallModel, answer: ModelAnswer, unfit: _Unfit, *, limit: int) -> CallModel | None:
+    """The conversation so far, the answer and what was wrong with it; None when that is beyond `limit` bytes."""
     wrong = "\n".join(f"- {problem}" for problem in unfit.problems)
     ask = (
         f"That answer cannot be used:\n{wrong}\n"
@@ -258,7 +258,7 @@ def _mending(call: CallModel, answer: ModelAnswer, unfit: _Unfit) -> CallModel |
         *call.messages, {"role": "assistant", "content": content}, {"role": "user", "content": ask},
     ]  # fmt: skip
     total = sum(len(str(message["content"]).encode()) for message in messages)
-    return replace(call, messages=tuple(messages)) if total <= DEFAULTS.prompt_bytes else None
+    return replace(call, messages=tuple(messages)) if total <= limit else None
 
 
 def _done(node: Node, values: Values, answer: ModelAnswer, value: JsonValue) -> Done:

@@ -11,6 +11,7 @@ from annotated_types import Ge, Le, Len
 from agent_graph.core.effects import Answer, Done, MaybeJson, Write
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
@@ -56,10 +57,10 @@ def prepare(config: Config) -> Any:
     return None if config.until is None else predicates.prepare(config.until)
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[Issue]:
     issues = path_issues(node_id, [(config.counter_key, "/counter_key")])
     if config.until is not None:
-        issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.until, "/until")]
+        issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.until, "/until", limits=limits)]
     if config.entry == END:
         message = "the body starts at a node"
         issues.append(Issue("FIELD_INVALID", message, pointer="/entry", node_id=node_id))

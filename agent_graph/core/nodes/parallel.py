@@ -10,6 +10,7 @@ from agent_graph.core.effects import Answer, Done, Missing
 from agent_graph.core.graph import SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer, unknown_fields
 from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,
@@ -62,7 +63,7 @@ def prepare(_config: Config) -> None:
     """Branches are taken as they are written."""
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
     if config.for_each is not None or config.graph_name:
         return ()  # refused as a whole by `UNAVAILABLE`
     issues = [
@@ -93,7 +94,8 @@ def _branch_issues(node_id: str, branch: dict[str, Any], at: str) -> list[Issue]
             issues.append(Issue("FIELD_REQUIRED", f"a branch needs `{name}`", pointer=at, node_id=node_id))
         elif not isinstance(branch[name], str) or not branch[name]:
             issues.append(Issue("FIELD_INVALID", f"`{name}` is a text", pointer=f"{at}/{name}", node_id=node_id))
-    if branch.get("entry") in SPECIAL_TARGETS:
+    entry = branch.get("entry")
+    if isinstance(entry, str) and entry in SPECIAL_TARGETS:
         message = "a branch starts at a node; leave the branch out"
         issues.append(Issue("FIELD_INVALID", message, pointer=f"{at}/entry", node_id=node_id))
     path = branch.get("input", "")

@@ -9,6 +9,7 @@ from typing import Final
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig, Read, Target, Values
 
 
@@ -29,7 +30,7 @@ def prepare(_config: Config) -> None:
     """There is nothing to prepare."""
 
 
-def check(_node_id: str, _config: Config) -> Sequence[Issue]:
+def check(_node_id: str, _config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
     return ()
 
 

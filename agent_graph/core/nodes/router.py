@@ -10,6 +10,7 @@ from agent_graph.core.effects import Answer, Done, MaybeJson, Missing
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, text_of
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     NodeConfig,
@@ -66,14 +67,14 @@ def prepare(config: Config) -> tuple[Way, ...]:
     return tuple(ways)
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[Issue]:
     issues = path_issues(node_id, [(config.input_key, "/input_key")])
     for place, rule in enumerate(config.rules):
         at = pointer("rules", place)
         issues += _list_issues(node_id, rule.get("targets"), at, at + "/targets")
         if not isinstance(rule.get("label", ""), str):
             issues.append(Issue("FIELD_INVALID", "a label is a text", pointer=at + "/label", node_id=node_id))
-        issues += [replace(issue, node_id=node_id) for issue in predicates.check(_predicate(rule), at)]
+        issues += [replace(issue, node_id=node_id) for issue in predicates.check(_predicate(rule), at, limits=limits)]
     if not config.rules and config.default is None and not config.routes:
         issues.append(Issue("FIELD_REQUIRED", "a router needs `rules` or a `default`", node_id=node_id))
     if config.routes is not None and config.rules:

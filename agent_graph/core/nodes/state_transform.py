@@ -11,6 +11,7 @@ from annotated_types import Len
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig, Read, Target, Values
 from agent_graph.core.ops import transforms
 
@@ -35,7 +36,7 @@ def prepare(_config: Config) -> None:
     """Operations are applied as they are written."""
 
 
-def check(node_id: str, config: Config) -> Sequence[Issue]:
+def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
     issues = transforms.check(config.operations, "/operations")
     return [replace(issue, node_id=node_id) for issue in issues]
 

@@ -8,7 +8,7 @@ from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path, Write
 from agent_graph.core.issues import pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import Limits
 from agent_graph.core.ops.operations import BOOKS, CURRENT
 from agent_graph.core.ops.reducers import fold
 from agent_graph.errors import NodeFailure
@@ -27,6 +27,10 @@ class Overlay:
         self._changed: dict[str, MaybeJson] = {}
         self._gathered: dict[str, list[JsonValue]] = {}
         """Operands by key, folded only when somebody looks: appending need not copy what was gathered."""
+
+    @property
+    def limits(self) -> Limits:
+        return self._values.limits
 
     def reducer(self, key: str) -> str:
         return self._values.reducer(key)
@@ -117,12 +121,12 @@ class Overlay:
         return value
 
 
-def check_bounds(value: JsonValue) -> None:
+def check_bounds(value: JsonValue, *, limits: Limits) -> None:
     """Raises `NodeFailure` VALUE_TOO_LARGE for a value that is certainly over the limits of size or depth.
 
     Operations can put a value into itself over and over; this looks at no more than the limit's worth of it.
     """
-    left, depth, level = DEFAULTS.value_bytes, 0, [value]
+    left, depth, level = limits.value_bytes, 0, [value]
     while level:
         below: list[JsonValue] = []
         nested = 0
@@ -131,11 +135,11 @@ def check_bounds(value: JsonValue) -> None:
             if isinstance(item, str | list | dict):
                 left -= len(item)
                 if left < 0:
-                    raise NodeFailure("VALUE_TOO_LARGE", f"the value is larger than {DEFAULTS.value_bytes} bytes")
+                    raise NodeFailure("VALUE_TOO_LARGE", f"the value is larger than {limits.value_bytes} bytes")
                 if not isinstance(item, str):
                     nested = 1
                     below.extend(item if isinstance(item, list) else item.values())
         depth += nested
-        if depth > DEFAULTS.json_depth:
-            raise NodeFailure("VALUE_TOO_LARGE", f"the value is nested deeper than {DEFAULTS.json_depth} levels")
+        if depth > limits.json_depth:
+            raise NodeFailure("VALUE_TOO_LARGE", f"the value is nested deeper than {limits.json_depth} levels")
         level = below

@@ -14,7 +14,7 @@ from agent_graph.core.effects import MaybeJson, Missing
 from agent_graph.core.issues import Issue, suggest, unknown_fields
 from agent_graph.core.issues import pointer as to_pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, json_equal, text_of
-from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.limits import DEFAULTS, Limits
 
 Read: TypeAlias = Callable[[str], MaybeJson]
 Predicate: TypeAlias = Callable[[Read], bool]
@@ -155,20 +155,20 @@ def reads(rule: JsonObject) -> list[str]:
     return list(found)
 
 
-def check(rule: JsonObject, pointer: str) -> list[Issue]:
+def check(rule: JsonObject, pointer: str, *, limits: Limits = DEFAULTS) -> list[Issue]:
     """What is wrong with a rule: FIELD_REQUIRED, FIELD_INVALID, FIELD_CONFLICT, UNKNOWN_FIELD, STATE_PATH_INVALID,
     REGEX_INVALID; `pointer` is the rule's own."""
-    return _check(rule, pointer, 0)
+    return _check(rule, pointer, 0, limits)
 
 
-def _check(rule: object, at: str, depth: int) -> list[Issue]:
+def _check(rule: object, at: str, depth: int, limits: Limits) -> list[Issue]:
     if not isinstance(rule, dict):
         return [Issue("FIELD_INVALID", "a rule is an object with `path` and `op`, or `all`, `any`, `not`", pointer=at)]
     if depth > MAX_NESTING:
         return [Issue("FIELD_INVALID", f"rules are nested deeper than {MAX_NESTING} levels", pointer=at)]
     groups = [name for name in _GROUPS if name in rule]
     if not groups:
-        return _check_test(rule, at)
+        return _check_test(rule, at, limits)
     name = groups[0]
     issues = []
     if len(rule) > 1:
@@ -176,15 +176,15 @@ def _check(rule: object, at: str, depth: int) -> list[Issue]:
         issues.append(Issue("FIELD_CONFLICT", f"`{name}` stands alone in a rule, without {others}", pointer=at))
     where, inner = at + to_pointer(name), rule[name]
     if name == "not":
-        return issues + _check(inner, where, depth + 1)
+        return issues + _check(inner, where, depth + 1, limits)
     if not isinstance(inner, list) or not inner:
         return [*issues, Issue("FIELD_INVALID", f"`{name}` is a list of at least one rule", pointer=where)]
     for place, member in enumerate(inner):
-        issues += _check(member, f"{where}/{place}", depth + 1)
+        issues += _check(member, f"{where}/{place}", depth + 1, limits)
     return issues
 
 
-def _check_test(rule: JsonObject, at: str) -> list[Issue]:
+def _check_test(rule: JsonObject, at: str, limits: Limits) -> list[Issue]:
     issues = unknown_fields(rule, ("path", "op", "value", "value_path", "ignore_case", *_GROUPS), at)
     for name in ("path", "value_path"):
         if name in rule:
@@ -198,7 +198,7 @@ def _check_test(rule: JsonObject, at: str) -> list[Issue]:
     if op not in TESTS and op != "regex":
         message = f"there is no op {text_of(rule['op'])[:80]!r}{suggest(op, OPS)}"
         return [*issues, Issue("FIELD_INVALID", message, pointer=at + "/op")]
-    return issues + _check_operand(rule, op, at) + _check_case(rule, op, at)
+    return issues + _check_operand(rule, op, at, limits) + _check_case(rule, op, at)
 
 
 def _check_path(path: JsonValue, at: str) -> list[Issue]:
@@ -212,7 +212,7 @@ def _check_path(path: JsonValue, at: str) -> list[Issue]:
     return []
 
 
-def _check_operand(rule: JsonObject, op: str, at: str) -> list[Issue]:
+def _check_operand(rule: JsonObject, op: str, at: str, limits: Limits) -> list[Issue]:
     given = [name for name in ("value", "value_path") if name in rule]
     if op in _ALONE:
         used = [name for name in given if rule[name] is not None]
@@ -224,13 +224,13 @@ def _check_operand(rule: JsonObject, op: str, at: str) -> list[Issue]:
     if not given:
         other = "" if op in _FIXED else " or `value_path`"
         return [Issue("FIELD_REQUIRED", f"`{op}` needs `value`{other}", pointer=at)]
-    return _check_value(rule["value"], op, at + "/value") if "value" in rule else []
+    return _check_value(rule["value"], op, at + "/value", limits) if "value" in rule else []
 
 
-def _check_value(value: JsonValue, op: str, at: str) -> list[Issue]:
+def _check_value(value: JsonValue, op: str, at: str, limits: Limits) -> list[Issue]:
     message, code = "", "FIELD_INVALID"
     if op == "regex":
-        code, message = "REGEX_INVALID", _pattern_fault(value)
+        code, message = "REGEX_INVALID", _pattern_fault(value, limits.regex_chars)
     elif op == "is_type":
         unknown = [name for name in _list(value) or [value] if not isinstance(name, str) or name not in TYPES]
         message = f"a type is one of {', '.join(TYPES)}" if unknown else ""
@@ -252,11 +252,11 @@ def _check_case(rule: JsonObject, op: str, at: str) -> list[Issue]:
     return []
 
 
-def _pattern_fault(pattern: JsonValue) -> str:
+def _pattern_fault(pattern: JsonValue, most: int) -> str:
     if not isinstance(pattern, str):
         return "a pattern is a text"
-    if len(pattern) > DEFAULTS.regex_chars:
-        return f"a pattern has at most {DEFAULTS.regex_chars} characters"
+    if len(pattern) > most:
+        return f"a pattern has at most {most} characters"
     import re2
 
     try:

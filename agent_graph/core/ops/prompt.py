@@ -15,7 +15,6 @@ from typing import Final
 
 from agent_graph.core.effects import MaybeJson, Missing
 from agent_graph.core.jsonvalue import canonical, text_of
-from agent_graph.core.limits import DEFAULTS
 from agent_graph.errors import NodeFailure
 
 _PLACEHOLDER: Final = r"""(?:[^\W\d][\w-]*(?:\.[\w-]+)*|/(?:[^\s{}"'~?|]|~[01])*)(?:\?|\|json)?"""
@@ -43,7 +42,7 @@ class Template:
     def placeholders(self) -> tuple[Placeholder, ...]:
         return tuple(part for part in self.parts if isinstance(part, Placeholder))
 
-    def render(self, resolve: Callable[[str], MaybeJson], *, max_bytes: int = DEFAULTS.value_bytes) -> str:
+    def render(self, resolve: Callable[[str], MaybeJson], *, max_bytes: int) -> str:
         """The text with every value in its place: strings raw, other values as compact JSON.
 
         Raises `NodeFailure` PROMPT_VALUE_MISSING, with every missing path in its details, and VALUE_TOO_LARGE as soon

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_graph.core.effects import Path, Write
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, json_equal
-from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.ops.operations import check, needs, reads, writes
 from agent_graph.core.ops.overlay import Overlay, check_bounds
 from agent_graph.core.ops.prompt import Placeholder, Template, parse
@@ -77,8 +76,8 @@ def append(operation: JsonObject, state: Overlay, target: Target) -> Write:
         return Write("operand", target.place, more)
     before = state.at(target.place)
     whole = [*before, *more] if isinstance(before, list) else [*([] if before is None else [before]), *more]
-    if 2 * len(whole) > DEFAULTS.value_bytes:
-        raise NodeFailure("VALUE_TOO_LARGE", f"the list would be larger than {DEFAULTS.value_bytes} bytes")
+    if 2 * len(whole) > state.limits.value_bytes:
+        raise NodeFailure("VALUE_TOO_LARGE", f"the list would be larger than {state.limits.value_bytes} bytes")
     return target.write(whole)
 
 
@@ -99,7 +98,7 @@ def select(operation: JsonObject, state: Overlay, target: Target) -> Write:
     """An object of the listed paths that hold something, by their names; within `from` when that is given."""
     names: Any = operation["values"]
     chosen = state.choose(names, within=operation.get("from"))
-    check_bounds(chosen)
+    check_bounds(chosen, limits=state.limits)
     return target.write(chosen)
 
 
@@ -116,7 +115,7 @@ def format_text(operation: JsonObject, state: Overlay, target: Target) -> Write:
     if isinstance(names, list):
         template = Template(tuple(_only(part, names) for part in template.parts))
     try:
-        return target.write(template.render(state.placeholder))
+        return target.write(template.render(state.placeholder, max_bytes=state.limits.value_bytes))
     except NodeFailure as failure:
         if failure.code != "PROMPT_VALUE_MISSING":
             raise
@@ -158,7 +157,7 @@ def _target(operation: JsonObject, state: Overlay) -> Target:
 
 def _operand(operation: JsonObject, state: Overlay) -> JsonValue:
     value = state.need(str(operation["from"])) if "from" in operation else operation["value"]
-    check_bounds(value)
+    check_bounds(value, limits=state.limits)
     return value
 
 

@@ -11,6 +11,7 @@ from agent_graph.core.effects import MISSING, Answer, MaybeJson, Path
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes import NODE_TYPES
 
 
@@ -25,6 +26,7 @@ class Seen:
     reducers: dict[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
+    limits: Limits = DEFAULTS
 
     def read(self, path: str) -> MaybeJson:
         return statepath.read(self.state, path)

@@ -53,6 +53,7 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
         ({"join": "m", "branches": [{**FIRST, "id": 3}]}, [("FIELD_INVALID", "/branches/0/id")]),
         ({"join": "m", "branches": [{**FIRST, "entry": ""}]}, [("FIELD_INVALID", "/branches/0/entry")]),
         ({"join": "m", "branches": [{**FIRST, "entry": "END"}]}, [("FIELD_INVALID", "/branches/0/entry")]),
+        ({"join": "m", "branches": [{**FIRST, "entry": [1]}]}, [("FIELD_INVALID", "/branches/0/entry")]),
         ({"join": "m", "branches": [{**FIRST, "input": {"a": 1}}]}, [("FIELD_INVALID", "/branches/0/input")]),
         ({"join": "m", "branches": [{**FIRST, "input": "a..b"}]}, [("STATE_PATH_INVALID", "/branches/0/input")]),
         ({"join": "m", "branches": [{**FIRST, "inputs": "a"}]}, [("UNKNOWN_FIELD", "/branches/0/inputs")]),
