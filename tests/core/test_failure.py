@@ -13,6 +13,7 @@ from agent_graph.core.failure import LONGEST_ASKED_MS, delay_ms, due, follow_up,
 from agent_graph.core.nodes.base import Retry
 from agent_graph.core.outcome import errors, final_state, state
 from agent_graph.core.record import canonical_record
+from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Perform, decide
 from tests.core.played import Played, compiled, folded, gate, llm, plain, play, router, writes
 
@@ -374,3 +375,7 @@ def test_attempts_are_no_part_of_the_record_and_handled_failures_are() -> None:
     assert record(3) != record(0)
     assert record(1, "refused") != record(3)
     assert '"a#1"' in record(3)
+
+
+def test_a_run_that_was_never_accepted_has_no_errors() -> None:
+    assert errors(Run()) == {}
