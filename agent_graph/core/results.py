@@ -8,6 +8,7 @@ from agent_graph.core.choices import EXIT, Selections
 from agent_graph.core.dominators import immediate_dominators
 from agent_graph.core.graph import Output
 from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.topology import Topology
 from agent_graph.core.wiring import Wiring
 
@@ -106,8 +107,11 @@ def _chain(node: int, after: Sequence[int], end: int) -> list[int]:
 def _issue(wiring: Wiring, paths: Mapping[int, str]) -> Issue:
     names = [wiring.nodes[node].id for node in paths]
     shown = ", ".join(f'"{name}"' for name in names[:8]) + (" ..." if len(names) > 8 else "")
-    message = f"a run can end at {shown}, and nothing says whose result counts: name its path as `output_key`"
-    chosen = next((path for path in reversed(list(paths.values())) if path), CURRENT)
-    return Issue("OUTPUT_AMBIGUOUS", message, pointer="/output_key",
-                 related=tuple(pointer("nodes", wiring.nodes[node].place) for node in list(paths)[:50]),
-                 fix=({"op": "add", "path": "/output_key", "value": chosen},))  # fmt: skip
+    keyed = next((path for path in reversed(list(paths.values())) if path), "")
+    say = "name its path as `output_key`"
+    if not keyed:  # the value they share by now is not what any of them said, so nothing here could be a repair
+        say = "give the node that says it an `output_key`, and name the same at the top of the graph"
+    message = f"a run can end at {shown}, and nothing says whose result counts: {say}"
+    fix: tuple[JsonObject, ...] = ({"op": "add", "path": "/output_key", "value": keyed},) if keyed else ()
+    related = tuple(pointer("nodes", wiring.nodes[node].place) for node in list(paths)[:50])
+    return Issue("OUTPUT_AMBIGUOUS", message, pointer="/output_key", related=related, fix=fix)

@@ -5,7 +5,7 @@ This is a border: pydantic is at home here, and a run never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,7 +62,7 @@ class ParsedEdge:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A spec whose parts could be read; `complete` when no node and no edge had to be left out."""
+    """The parts of a spec that could be read; `complete` when no node and no edge had to be left out."""
 
     top: JsonObject
     """The minimal form without entry, nodes and edges."""
@@ -70,6 +70,12 @@ class ParsedSpec:
     nodes: tuple[ParsedNode, ...]
     edges: tuple[ParsedEdge, ...]
     complete: bool
+    unread: tuple[tuple[int, str], ...] = ()
+    """Place and id of the nodes that could not be read: they are there, and may be named."""
+    named: bool = True
+    """Every node says its id, so that an id nobody has names nothing."""
+    loose: tuple[tuple[str, str], ...] = ()
+    """Where an edge that could not be read names a node, and which."""
 
 
 def parse_spec(raw: JsonValue, *, limits: Limits = DEFAULTS) -> tuple[ParsedSpec | None, list[Issue]]:
@@ -84,16 +90,38 @@ def parse_spec(raw: JsonValue, *, limits: Limits = DEFAULTS) -> tuple[ParsedSpec
         return None, [Issue("SPEC_VERSION_UNSUPPORTED", message, pointer="/spec_version")]
     top, issues = _top(raw)
     legacy = raw.get("spec_version") == "1"
-    nodes, edges = raw.get("nodes"), raw.get("edges", [])
-    if not isinstance(nodes, list) or not nodes or not isinstance(edges, list):
-        return None, issues
+    nodes, edges = _listed(raw.get("nodes")), _listed(raw.get("edges"))
     if len(nodes) > limits.nodes or len(edges) > limits.edges:
         return None, [*issues, *_too_many(nodes, edges, limits)]
     parsed_nodes = [node for place, one in enumerate(nodes) if (node := _node(one, place, issues, legacy=legacy))]
     parsed_edges = [edge for place, one in enumerate(edges) if (edge := _edge(one, place, issues))]
     entry = _entry(raw, parsed_edges, issues)
+    read, ids = {node.place for node in parsed_nodes}, [_id(one) for one in nodes]
     complete = len(parsed_nodes) == len(nodes) and len(parsed_edges) == len(edges)
-    return ParsedSpec(top, entry, tuple(parsed_nodes), tuple(parsed_edges), complete), issues
+    complete = complete and bool(nodes) and isinstance(raw.get("edges", []), list)
+    return ParsedSpec(
+        top, entry, tuple(parsed_nodes), tuple(parsed_edges), complete,
+        tuple((place, one) for place, one in enumerate(ids) if one and place not in read),
+        bool(nodes) and all(ids), tuple(_loose(edges, {edge.place for edge in parsed_edges})),
+    ), issues  # fmt: skip
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    """What is no list has its issue; the rest of the spec is read all the same."""
+    return value if isinstance(value, list) else []
+
+
+def _id(node: JsonValue) -> str:
+    named = node.get("id") if isinstance(node, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def _loose(edges: Sequence[JsonValue], read: Container[int]) -> Iterator[tuple[str, str]]:
+    for place, edge in enumerate(edges):
+        if place not in read and isinstance(edge, dict):
+            for name in ("from", "to"):
+                if isinstance(end := edge.get(name), str) and end:
+                    yield pointer("edges", place, name), end
 
 
 def minimal(spec: ParsedSpec) -> JsonObject:
@@ -206,8 +234,7 @@ def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
 
 def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> ParsedNode | None:
     at = f"/nodes/{place}"
-    named = raw.get("id") if isinstance(raw, dict) else None
-    node_id = named if isinstance(named, str) else ""
+    node_id = _id(raw)
     try:
         shell = NodeFields.model_validate(raw)
     except ValidationError as error:

@@ -55,46 +55,59 @@ class Wiring:
 
 def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
     """Every id that names nothing, every edge twice or never taken; None when no graph can be made of it."""
-    issues: list[Issue] = []
+    issues = _doubles(spec)
     index: dict[str, int] = {}
     for place, node in enumerate(spec.nodes):
-        if index.setdefault(node.id, place) != place:
-            first = spec.nodes[index[node.id]]
-            at, related = node.pointer() + "/id", (first.pointer() + "/id",)
-            issues.append(Issue("DUPLICATE_NODE", f'there are two nodes "{node.id}"', pointer=at, node_id=node.id,
-                                related=related))  # fmt: skip
-    names = _Names(index, spec.complete, issues)
+        index.setdefault(node.id, place)
+    names = _Names(index, dict.fromkeys((*index, *(one for _, one in spec.unread))), spec.named, issues)
     wiring = Wiring(spec.nodes, index, index.get(spec.entry, 0))
-    if spec.entry and spec.complete and spec.entry not in index:
+    if spec.entry and spec.named and spec.entry not in names.known:
         message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
         issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry"))
     _wire_targets(wiring, names)
     _wire_edges(wiring, spec.edges, names)
+    for at, end in spec.loose:
+        if end not in (START, END_RUN):
+            names.check(end, at)
     usable = spec.complete and not any(issue.severity == "error" for issue in issues) and spec.entry in index
     if usable:
         wiring.declared += _implied(wiring)
     return (wiring if usable else None), issues
 
 
+def _doubles(spec: ParsedSpec) -> list[Issue]:
+    issues: list[Issue] = []
+    first: dict[str, int] = {}
+    for place, node_id in sorted([*((node.place, node.id) for node in spec.nodes), *spec.unread]):
+        if first.setdefault(node_id, place) != place:
+            at, related = f"/nodes/{place}/id", (f"/nodes/{first[node_id]}/id",)
+            issues.append(Issue("DUPLICATE_NODE", f'there are two nodes "{node_id}"', pointer=at, node_id=node_id,
+                                related=related))  # fmt: skip
+    return issues
+
+
 @dataclass(slots=True)
 class _Names:
-    """The ids of a spec, and the issues of what is none. Silent where nodes could not be read."""
+    """The ids of a spec, and the issues of what is none. Silent where a node does not say its id."""
 
     index: dict[str, int]
-    complete: bool
+    """The nodes that could be read."""
+    known: dict[str, None]
+    """All."""
+    named: bool
     issues: list[Issue]
     compared: int = 0
 
     def hint(self, name: str) -> str:
         if self.compared > _COMPARISONS:
             return ""
-        self.compared += len(self.index)
-        return reading.did_you_mean(name, self.index)
+        self.compared += len(self.known)
+        return reading.did_you_mean(name, self.known)
 
     def check(self, name: str, at: str, *, node_id: str = "", edge: str = "") -> None:
         if name == END_RUN:
             self.issues.append(Issue("NODE_TYPE_UNAVAILABLE", _NOT_YET, pointer=at, node_id=node_id, edge=edge))
-        elif name != END and name not in self.index and self.complete:
+        elif name != END and name not in self.known and self.named:
             message = f'there is no node "{name}"{self.hint(name)}'
             self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge))
 

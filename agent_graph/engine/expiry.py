@@ -26,6 +26,8 @@ class Expiry:
         self._shell = shell
         self._ask = ask
         self._timer: asyncio.Task[None] | None = None
+        self._stuck: dict[str, int] = {}
+        """Runs whose gates cannot be expired, and until when they are passed over."""
 
     def watch(self) -> None:
         """Start the timer; a second call does nothing."""
@@ -52,24 +54,36 @@ class Expiry:
             gates.clear()
             try:
                 left_ms, found = await self._next()
-                if left_ms <= 0 and found is not None:
-                    if found == expired:  # it is still there: do not spin on it
-                        log.error("an approval of run %s is over and does not expire", found[1])
-                        left_ms, expired = LOOK_AGAIN_MS, None
-                    else:
-                        await self._ask(found[1], Expire())
-                        expired = found
-                        continue
             except AgentGraphError as error:
                 log.error("approvals could not be expired: %s", error.message)
-                left_ms = LOOK_AGAIN_MS
+                left_ms, found = LOOK_AGAIN_MS, None
+            if left_ms <= 0 and found is not None:
+                if found == expired:  # it is still there: do not spin on it
+                    self._set_aside(found[1], "it is over and does not expire")
+                else:
+                    await self._expire(found[1])
+                    expired = found
+                continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_ms / 1000):  # not `wait_for`: before 3.12 it can swallow a cancellation
                     await gates.wait()
 
+    async def _expire(self, run_id: str) -> None:
+        try:
+            await self._ask(run_id, Expire())
+        except AgentGraphError as error:
+            self._set_aside(run_id, error.message)
+
+    def _set_aside(self, run_id: str, why: str) -> None:
+        """Look at the run's gates later again: it must not keep those of other runs from expiring."""
+        log.error("an approval of run %s could not be expired: %s", run_id, why)
+        self._stuck[run_id] = self._shell.clock.now_ms() + LOOK_AGAIN_MS
+
     async def _next(self) -> tuple[int, tuple[int, str] | None]:
         """How long to sleep, and the approval to look at then."""
-        found = await self._shell.store.approvals.next_expiry()
+        now_ms = self._shell.clock.now_ms()
+        self._stuck = {run_id: until_ms for run_id, until_ms in self._stuck.items() if until_ms > now_ms}
+        found = await self._shell.store.approvals.next_expiry(passing_over=tuple(self._stuck))
         if found is None:
             return LOOK_AGAIN_MS, None
-        return min(LOOK_AGAIN_MS, found[0] - self._shell.clock.now_ms()), found
+        return min(LOOK_AGAIN_MS, found[0] - now_ms), found

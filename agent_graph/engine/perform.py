@@ -8,7 +8,8 @@ from typing import Final
 from agent_graph import errors
 from agent_graph.core import events as e
 from agent_graph.core.effects import CallModel, answer_to_json
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, check_value
+from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.step import Perform
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
@@ -36,10 +37,11 @@ async def call_model(
         chosen = await models.get()
         call: CallModel = replace(perform.effect, model=perform.effect.model or run_model or chosen.model)
         async with limiter.place(chosen.client.host, parallel=chosen.client.parallel):
-            answer = await chosen.client.chat(call, on_delta)
+            body = answer_to_json(await chosen.client.chat(call, on_delta))
+        _check_storable(body, chosen.client.host)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
-    return e.ModelAnswered(perform.firing, answer_to_json(answer), perform.attempt)
+    return e.ModelAnswered(perform.firing, body, perform.attempt)
 
 
 def failure(error: errors.AgentGraphError) -> JsonObject:
@@ -48,11 +50,29 @@ def failure(error: errors.AgentGraphError) -> JsonObject:
     body: JsonObject = {"code": error.code, "message": error.message, "class": failure_class}
     if error.details:
         body["details"] = dict(error.details)
+    try:
+        check_value(body, max_depth=DEFAULTS.json_depth)
+    except errors.InvalidRequest:  # a log holds nothing but JSON: a run must not stop over the words of a host
+        return {"code": error.code, "message": _whole(error.message), "class": failure_class}
     return body
+
+
+def _check_storable(body: JsonObject, host: str) -> None:
+    """Raises `ModelBadReply` for an answer that no log can hold."""
+    try:
+        check_value(body, max_depth=DEFAULTS.json_depth)
+    except errors.InvalidRequest as wrong:
+        message = f"{host} answered with what is no JSON value: {wrong.message}"
+        raise errors.ModelBadReply(message, reason="not_json") from wrong
+
+
+def _whole(text: str) -> str:
+    """`text` without lone surrogates."""
+    return text.encode(errors="replace").decode()
 
 
 def failure_of_a_bug(perform: Perform, bug: BaseException | None) -> e.NodeFailed:
     """What is recorded of a call that ended in a way no call should."""
-    said = "it was cancelled from nowhere" if bug is None else f"{type(bug).__name__}: {bug}"
+    said = "it was cancelled from nowhere" if bug is None else _whole(f"{type(bug).__name__}: {bug}")
     error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call to the model: {said}", "class": "bug"}
     return e.NodeFailed(perform.firing, error, perform.attempt)

@@ -100,6 +100,8 @@ class Runner:
                     if self._stopping:
                         raise
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
+                    if not isinstance(refusal, SequenceConflict):
+                        self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
                     self._wake.clear()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(pause_ms / 1000):  # see `Supervisor.wait`
@@ -306,10 +308,11 @@ class Runner:
         if dropped:
             await asyncio.gather(*dropped, return_exceptions=True)
 
-    def _refuse_the_rest(self) -> None:
+    def _refuse_the_rest(self, refusal: AgentGraphError | None = None) -> None:
         for asked in self._asked:
             if not asked.reply.done():
-                asked.reply.set_exception(StoreBusy("the run was stopped before this was handled; try again"))
+                stopped = StoreBusy("the run was stopped before this was handled; try again")
+                asked.reply.set_exception(refusal or stopped)
         self._asked.clear()
 
 

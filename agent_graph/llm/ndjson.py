@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from agent_graph.errors import ModelBadReply
 
+TURN = 1_000
+"""Lines of one piece after which others have their turn: one packed piece may unpack to millions."""
 SHOWN = 200
 """Characters of a reply that is not JSON which are kept and shown."""
 
@@ -24,7 +27,7 @@ async def objects(pieces: AsyncIterator[bytes], *, who: str, max_line: int) -> A
     searched = 0
     async for piece in pieces:
         buffer += piece
-        start = 0
+        start = lines = 0
         while (end := buffer.find(b"\n", max(start, searched))) >= 0:
             line = bytes(buffer[start:end])
             if line.strip():
@@ -33,6 +36,9 @@ async def objects(pieces: AsyncIterator[bytes], *, who: str, max_line: int) -> A
                     raise await _not_json(bytes(buffer[start:]), pieces, who=who)
                 yield value
             start = end + 1
+            lines += 1
+            if lines % TURN == 0:
+                await asyncio.sleep(0)  # so that clocks and cancellation are heeded
         del buffer[:start]
         searched = len(buffer)
         if searched > max_line:

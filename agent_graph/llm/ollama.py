@@ -24,7 +24,7 @@ from agent_graph.llm.deadlines import attempt, unbroken
 from agent_graph.llm.hosts import OllamaHost
 from agent_graph.llm.ndjson import objects
 from agent_graph.llm.ollama_wire import OllamaWire, drain
-from agent_graph.llm.reply import WHITESPACE_LOOP, Reply, option_warnings
+from agent_graph.llm.reply import WHITESPACE_LOOP, Reply, option_warnings, whole_characters
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,6 +34,10 @@ KNOWN_FOR_MS = 60_000
 """How long an answer about a model is believed: somebody may pull another version under the same name."""
 UNKNOWN_FOR_MS = 5_000
 """How long a host that said nothing about a model is not asked again."""
+LABEL_CHARS = 256
+"""What is kept of a word a host says about itself: a model's name, a digest, why an answer ended."""
+LARGEST_COUNT = 2**53
+"""A count beyond this is nonsense, and counts as not said."""
 JSON_GROWTH = 6
 """A character may take six bytes in JSON (``\\u0041``)."""
 
@@ -194,13 +198,13 @@ def _body(call: CallModel, model: str, *, thinks: bool) -> JsonObject:
 
 def _answer(call: CallModel, reply: Reply, end: dict[str, Any] | None, *, model: str, digest: str) -> ModelAnswer:
     said = end or {}
-    named = _text(said.get("model")) or model
+    named = _label(said.get("model")) or model
     warnings = option_warnings(call.options)
     absent = None if end is None else 0
     return ModelAnswer(
         text=reply.text,
         thinking=reply.thinking,
-        done_reason=_text(said.get("done_reason")) or "stop",
+        done_reason=_label(said.get("done_reason")) or "stop",
         model=named,
         performer=f"server:ollama/{named}",
         model_digest=digest,
@@ -216,8 +220,8 @@ def _infos(listed: object) -> tuple[ModelInfo, ...]:
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return tuple(
         ModelInfo(
-            name=_text(entry.get("name")) or _text(entry.get("model")),
-            digest=_text(entry.get("digest")),
+            name=_label(entry.get("name")) or _label(entry.get("model")),
+            digest=_label(entry.get("digest")),
             size_bytes=_count(entry.get("size"), None),
             capabilities=_strings(entry.get("capabilities")),
         )
@@ -234,12 +238,16 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _label(value: object) -> str:
+    return whole_characters(_text(value)[:LABEL_CHARS])
+
+
 def _strings(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def _count(value: object, absent: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else absent
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else absent
 
 
 def _ms(nanoseconds: object, absent: int | None) -> int | None:

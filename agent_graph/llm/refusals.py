@@ -17,8 +17,11 @@ from agent_graph.errors import (
     Upstream,
 )
 from agent_graph.llm.ndjson import SHOWN
+from agent_graph.llm.reply import whole_characters
 
 OVERLOADED = frozenset({429, 503})
+KEPT = 4_000
+"""Characters of a host's own error text that are kept and shown."""
 
 
 def refusal(status: int, body: bytes, *, who: str, model: str, retry_after: str = "", location: str = "") -> Upstream:
@@ -50,7 +53,7 @@ def error_text(body: bytes) -> str:
     said = parsed.get("error") if isinstance(parsed, dict) else None
     if isinstance(said, dict):  # llama.cpp and OpenAI's wire have an object there
         said = said.get("message")
-    return said if isinstance(said, str) else text.strip()[:SHOWN]
+    return whole_characters(said[:KEPT]) if isinstance(said, str) else text.strip()[:SHOWN]
 
 
 def stream_error(line: dict[str, object], *, who: str, model: str) -> ModelServerError:

@@ -20,7 +20,11 @@ from agent_graph.tools.registry import failure
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
-_PIECES: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]|[^"\[\]{}]+', re.DOTALL)
+_PIECES: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|[^"\[\]{}]++', re.DOTALL)
+_MOST_PIECES: Final = 2_000_000
+"""Pieces of a line that are looked at for its id; a line of the largest call has fewer."""
+_MOST_KEPT: Final = 1_000
+"""Pieces of an outline; a message has a handful of members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,14 @@ def read(line: bytes, *, max_depth: int) -> types.JSONRPCMessage | Unread:
         value = parse_json(line, max_bytes=LINE_BYTES, max_depth=max_depth)
     except InvalidRequest as refusal:
         return Unread(_refused(line, refusal))
+    request_id = value.get("id") if isinstance(value, dict) else None
     try:
-        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        request_id = value.get("id") if isinstance(value, dict) else None
         return Unread(_error(request_id, INVALID_REQUEST, "not a JSON-RPC 2.0 message", {}))
+    if isinstance(message, types.JSONRPCNotification) and isinstance(value, dict) and "id" in value:
+        return Unread(_error(None, INVALID_REQUEST, "an id is a text or a whole number", {}))
+    return message
 
 
 def written(message: types.JSONRPCMessage) -> bytes:
@@ -82,7 +89,9 @@ def _outline(line: bytes) -> JsonObject:
     """The line's own members without what is nested in them; {} when even that cannot be read."""
     kept: list[str] = []
     depth = 0
-    for match in _PIECES.finditer(line.decode(errors="replace")):
+    for count, match in enumerate(_PIECES.finditer(line.decode(errors="replace"))):
+        if count >= _MOST_PIECES or len(kept) >= _MOST_KEPT:
+            return {}
         piece = match.group()
         depth -= piece in "]}"
         if depth == 0 or (depth == 1 and piece not in "[]{}"):

@@ -37,7 +37,8 @@ AFTER: Final = "approval_no > :after"
 # the pending approval that expires first
 NEXT_EXPIRY: Final = """
 SELECT a.expires_at_ms, r.run_id FROM approvals AS a JOIN runs AS r USING (run_no)
-WHERE a.status = 'pending' ORDER BY a.expires_at_ms, a.approval_no LIMIT 1"""
+WHERE a.status = 'pending' AND r.run_id NOT IN (SELECT value FROM json_each(?))
+ORDER BY a.expires_at_ms, a.approval_no LIMIT 1"""
 
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
 _LISTS: Final = ("allowed_decisions", "channels", "votes")
@@ -85,8 +86,9 @@ class SqliteApprovals:
         approvals = tuple(row for _, row in rows[:limit])
         return approvals, encode_cursor("approvals", rows[limit - 1][0]) if len(rows) > limit else None
 
-    async def next_expiry(self) -> tuple[int, str] | None:
-        return await self._database.read(lambda connection: connection.execute(NEXT_EXPIRY).fetchone())
+    async def next_expiry(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        left_out = json_text(list(passing_over))
+        return await self._database.read(lambda connection: connection.execute(NEXT_EXPIRY, (left_out,)).fetchone())
 
 
 def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:

@@ -226,8 +226,8 @@ class ApprovalStore(Protocol):
         """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
         ...
 
-    async def next_expiry(self) -> tuple[int, str] | None:
-        """(expires_at_ms, run_id) of the pending approval that expires first."""
+    async def next_expiry(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        """(expires_at_ms, run_id) of the pending approval that expires first, those of some runs left out."""
         ...
 
 

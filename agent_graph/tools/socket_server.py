@@ -22,6 +22,10 @@ log = logging.getLogger(__name__)
 CONNECTIONS: Final = 64
 REQUEST_S: Final = 30.0
 """Seconds a client has to send its line."""
+TURNED_AWAY_S: Final = 1.0
+"""Seconds one has that will be turned away."""
+SKIPPED_BYTES: Final = 65_536
+"""Bytes of a line too long that are read at a time."""
 LINGER_S: Final = 60.0
 """Seconds a client may leave what it was sent unread before it is left."""
 
@@ -69,11 +73,12 @@ class _Door:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Called by the server in one go with the connection, so that none is ever without its task."""
-        full = self._closed or len(self._tasks) >= CONNECTIONS
-        if full or not wire.is_same_user(writer.get_extra_info("socket")):
+        crowd = len(self._tasks)
+        if self._closed or crowd >= 2 * CONNECTIONS or not wire.is_same_user(writer.get_extra_info("socket")):
             writer.transport.abort()
             return
-        task = asyncio.create_task(self._hear(reader, writer))
+        heard = self._hear(reader, writer) if crowd < CONNECTIONS else _turn_away(reader, writer)
+        task = asyncio.create_task(heard)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._left(done, writer))
 
@@ -107,7 +112,7 @@ class _Door:
         limits = self._deps.limits
         try:
             async with asyncio.timeout(REQUEST_S):
-                text = await reader.readuntil(b"\n")
+                text = await _line(reader)
         except asyncio.IncompleteReadError:
             return None
         except asyncio.LimitOverrunError:
@@ -148,6 +153,24 @@ class _Door:
         async with aclosing(live.follow(self._deps, run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # it is a generator
             async for item in items:
                 await _send(writer, item)
+
+
+async def _turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say that there is no room, once the client has spoken: one that still writes would not read it."""
+    with contextlib.suppress(ConnectionError, TimeoutError, StoreBusy):
+        async with asyncio.timeout(TURNED_AWAY_S):
+            await reader.read(1)
+        await _send(writer, registry.failure(StoreBusy(f"{CONNECTIONS} others are connected; try again")))
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line. One that is too long is read to its end before it is refused: who still writes reads nothing."""
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.LimitOverrunError:
+        while (piece := await reader.read(SKIPPED_BYTES)) and not piece.endswith(b"\n"):
+            pass
+        raise
 
 
 async def _send(writer: asyncio.StreamWriter, message: JsonObject) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -250,6 +251,17 @@ def test_a_bool_is_no_number_and_a_number_must_fit() -> None:
     assert [jsonvalue.is_number(value) for value in (1, 1.5, True, "1", None)] == [True, True, False, False, False]
     fitting = (10**4300 - 1, -(10**4300) + 1, 1e308, 10**4300, -(10**4300), math.inf, math.nan)
     assert [jsonvalue.fits(value) for value in fitting] == [True, True, True, False, False, False, False]
+
+
+def test_the_depth_of_a_text_full_of_escapes_is_found_in_bounded_memory() -> None:
+    text = '["' + "\\" * 1_000_000 + "[" * 300
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputInvalid):
+            parse(text, max_bytes=10**7)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_every_refusal_is_one_of_ours() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -86,6 +87,16 @@ def test_brackets_in_strings_do_not_count(text: str, value: object) -> None:
     assert read_json(text, inside=True) == value
     with pytest.raises(InputInvalid):
         read_json(text, inside=False)
+
+
+def test_a_text_full_of_escapes_is_looked_at_in_bounded_memory() -> None:
+    text = 'so: {"a":"' + "\\" * 1_000_000
+    tracemalloc.start()
+    try:
+        read_json_fails(text)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_only_values_that_show_their_end_are_closed() -> None:

@@ -109,16 +109,19 @@ def test_every_issue_is_found_at_once() -> None:
 
 
 def test_required_fields_are_named() -> None:
-    assert [row[:2] for row in said({})] == [("FIELD_REQUIRED", "/name"), ("FIELD_REQUIRED", "/nodes")]
-    assert parse_spec({})[0] is None
+    assert [row[:2] for row in said({})] == [("FIELD_REQUIRED", at) for at in ("/name", "/nodes", "/entry")]
     assert [row[:2] for row in said({"name": "x", "nodes": [pass_("a")]})] == [("FIELD_REQUIRED", "/entry")]
 
 
 @pytest.mark.parametrize(("nodes", "edges"), [([], []), ("x", []), ([pass_("a")], {})])
 def test_nodes_and_edges_are_lists_and_there_is_a_node(nodes: Any, edges: Any) -> None:
     parsed, found = parse_spec({"name": "x", "entry": "a", "nodes": nodes, "edges": edges})
-    assert parsed is None
+    assert parsed is not None
+    assert not parsed.complete
     assert [issue.code for issue in found] == ["FIELD_INVALID"]
+    assert [issue.code for issue in compile_graph({"name": "x", "nodes": nodes, "edges": edges}).issues] == [
+        "FIELD_INVALID", "FIELD_REQUIRED",
+    ]  # fmt: skip
 
 
 def test_more_nodes_or_edges_than_allowed_are_refused() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.core.specs import codes, compiled, gate, issues, join, llm, loop, parallel, pass_, put, router, spec
 
 
@@ -181,6 +183,50 @@ def test_a_node_that_nothing_leads_to_is_a_warning() -> None:
     assert compiled(raw).graph is not None
 
 
-def test_unknown_names_are_not_reported_where_nodes_could_not_be_read() -> None:
-    raw = spec([pass_("a"), {"id": "b", "type": "lmm"}], "a>b>END")
-    assert codes(raw) == [("NODE_TYPE_UNKNOWN", "/nodes/1/type")]
+def test_a_node_that_cannot_be_read_is_a_known_node_and_hides_no_unknown_one() -> None:
+    raw = spec([llm("draft"), {"id": "b", "type": "lm"}], "draft>b>END", "draft>nowhere")
+    assert codes(raw) == [("NODE_TYPE_UNKNOWN", "/nodes/1/type"), ("UNKNOWN_NODE", "/edges/2/to")]
+    assert (
+        'did you mean "beta"'
+        in issues(spec([llm("a"), {"id": "beta", "type": "lm"}], "a>beto"), "UNKNOWN_NODE")[0].message
+    )
+    raw = {**spec([llm("draft"), {"id": "b", "type": "lm"}], "draft>b"), "entry": "drft"}
+    assert codes(raw) == [("NODE_TYPE_UNKNOWN", "/nodes/1/type"), ("ENTRY_UNKNOWN", "/entry")]
+    assert codes({**raw, "entry": "b"}) == [("NODE_TYPE_UNKNOWN", "/nodes/1/type")]
+    assert codes({**raw, "edges": [], "entry": "draft"}) == [("NODE_TYPE_UNKNOWN", "/nodes/1/type")]
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "at"),
+    [
+        (join("b", mode="colect"), "FIELD_INVALID", "/config/mode"),
+        ({"id": "b", "type": "human_approval", "config": {"prompt": 5}}, "FIELD_INVALID", "/config/prompt"),
+        ({"id": "b", "type": "loop", "config": {"exit": "END"}}, "FIELD_REQUIRED", "/config/entry"),
+        ({"id": "b"}, "FIELD_REQUIRED", "/type"),
+    ],
+)  # fmt: skip
+def test_a_wrong_config_hides_no_unknown_node(node: Any, code: str, at: str) -> None:
+    raw = spec([router("a", ["b"], default=["elsewhere"]), node], "nowhere>b")
+    assert codes(raw) == [
+        (code, f"/nodes/1{at}"), ("UNKNOWN_NODE", "/nodes/0/config/default/0"), ("UNKNOWN_NODE", "/edges/0/from"),
+    ]  # fmt: skip
+
+
+def test_an_edge_that_cannot_be_read_hides_nothing_and_its_own_ends_are_checked() -> None:
+    raw = spec([pass_("a"), pass_("b")], "a>b", "a>nowhere")
+    raw["edges"] += [{"to": "bb"}, {"from": "START", "to": 5}, {"to": "END"}, 7]
+    assert codes(raw) == [
+        ("FIELD_REQUIRED", "/edges/2/from"), ("FIELD_INVALID", "/edges/3/to"), ("FIELD_REQUIRED", "/edges/4/from"),
+        ("FIELD_INVALID", "/edges/5"), ("UNKNOWN_NODE", "/edges/1/to"), ("UNKNOWN_NODE", "/edges/2/to"),
+    ]  # fmt: skip
+
+
+def test_two_nodes_of_one_name_are_refused_when_one_of_them_cannot_be_read() -> None:
+    raw = spec([pass_("a"), {"id": "a", "type": "lm"}, pass_("a")])
+    assert [one for one in codes(raw) if one[0] == "DUPLICATE_NODE"] == [
+        ("DUPLICATE_NODE", "/nodes/1/id"), ("DUPLICATE_NODE", "/nodes/2/id"),
+    ]  # fmt: skip
+
+
+def test_where_a_node_does_not_say_its_id_an_unknown_name_may_be_its_own() -> None:
+    assert codes(spec([pass_("a"), {"type": "passthrough"}], "a>b>END")) == [("FIELD_REQUIRED", "/nodes/1/id")]

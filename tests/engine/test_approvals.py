@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_graph.core import events as e
 from agent_graph.engine.clock import SystemClock
 from agent_graph.llm.scripted import Reply, ScriptedModel
+from agent_graph.store.db import on_thread
 from tests.engine.room import Room, opened
 from tests.sizes import size
 from tests.specs import gate, join, llm, passthrough, put, spec
@@ -222,6 +224,27 @@ async def test_a_gate_whose_time_ended_while_nobody_was_there_is_expired_at_the_
     async with opened(ScriptedModel(), tmp_path, clock=StillClock(2_000_000)) as room:
         row = await room.ended(run_id)
         assert (row.status, row.error and row.error["code"]) == ("failed", "APPROVAL_EXPIRED")
+
+
+async def test_a_damaged_run_does_not_keep_the_gates_of_others_from_expiring(tmp_path: Path) -> None:
+    async with opened(ScriptedModel(), tmp_path) as room:
+        damaged = await room.start(spec(gate("h", expiry_ms=100), edges="h>END", name="first", output_key="h"), {})
+        await room.reaches(damaged, "waiting")
+        await spoil(room, damaged)
+        sound = await room.start(spec(gate("h", expiry_ms=200), edges="h>END", name="second", output_key="h"), {})
+        row = await room.ended(sound)
+        assert (row.status, row.error and row.error["code"]) == ("failed", "APPROVAL_EXPIRED")
+        assert (await room.store.runs.get(damaged)).status == "waiting"
+
+
+async def spoil(room: Room, run_id: str) -> None:
+    """Change the run's first event behind the store's back."""
+    database: Any = room.store.database  # type: ignore[attr-defined]  # only SQLite has one
+    change = (
+        "UPDATE events SET body = replace(body, 'accepted', 'accepteX') "
+        "WHERE event_no = (SELECT run_no << 32 FROM runs WHERE run_id = ?)"
+    )
+    await on_thread(database._writer, lambda connection: connection.execute(change, (run_id,)).fetchone())
 
 
 class StillClock:

@@ -77,6 +77,24 @@ async def test_a_decision_that_finds_no_space_is_refused_and_can_be_made_again(t
         assert not await room.facts(run_id, e.RunInterrupted)
 
 
+async def test_a_command_does_not_wait_for_an_answer_that_finds_no_space(tmp_path: Path) -> None:
+    gates = Gates("draft", answer=BIG)
+    async with opened(ScriptedModel(gates), tmp_path) as room:
+        run_id = await room.start(spec(llm("draft", output_key="text"), edges="draft>END"))
+        await gates.reached("draft")
+        before = await room.log(run_id)
+        await fill(room)
+        gates.open("draft")
+        runner = await room.supervisor.drive(run_id)
+        while not runner._journal.stale:  # noqa: ASYNC110  (no event tells of it)
+            await asyncio.sleep(0)
+        refused = await room.call("graph_run_cancel", run_id=run_id, reason="no space")
+        assert (refused["error_code"], refused["retryable"]) == ("STORE_FULL", True)
+        assert await room.log(run_id) == before
+        await make_room(room)
+        assert (await room.ended(run_id)).status == "completed"
+
+
 async def test_a_start_that_finds_no_space_leaves_no_run(tmp_path: Path) -> None:
     async with opened(ScriptedModel(Gates()), tmp_path) as room:
         await room.create(spec(llm("draft", output_key="text"), edges="draft>END"))

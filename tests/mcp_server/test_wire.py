@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -52,6 +53,22 @@ def test_text_is_utf_8_and_never_more_than_one_line() -> None:
 def test_the_id_of_an_unreadable_line_is_found_where_there_is_one(line: bytes, request_id: Any) -> None:
     answer = _answered(line)
     assert (answer["id"], answer["error"]["code"]) == (request_id, -32700)
+
+
+@pytest.mark.parametrize("request_id", [b"null", b"1.5", b"true", b"[]", b"{}"])
+def test_a_request_with_an_id_that_is_none_is_answered_and_no_notification(request_id: bytes) -> None:
+    answer = _answered(b'{"jsonrpc":"2.0","id":' + request_id + b',"method":"tools/list"}')
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+@pytest.mark.parametrize("line", [b'"' + b"\\" * 2_000_000, b'"' * 3_000_000, b'{"a":' + b"1," * 1_000_000])
+def test_an_unreadable_line_is_looked_at_in_bounded_memory(line: bytes) -> None:
+    tracemalloc.start()
+    try:
+        assert _answered(line)["error"]["code"] == -32700
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(line)
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_unreadable_call_of_a_tool_is_the_tools_refusal() -> None:

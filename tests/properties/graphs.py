@@ -78,7 +78,7 @@ def run_input(rng: Random, spec: dict[str, Any]) -> Any:
     if rng.random() < 0.1:
         return rng.choice(({"topic": "moss"}, "plain text", [1, "two"], None))
     keys = [node["config"].get("output_key", node["id"]) for node in spec["nodes"] if node["type"] != "router"]
-    return {**INPUT, rng.choice(keys): "not to be trusted"} if rng.random() < 0.2 else INPUT
+    return {**INPUT, rng.choice(keys or ["topic"]): "not to be trusted"} if rng.random() < 0.2 else INPUT
 
 
 def candidate(rng: Random) -> dict[str, Any]:

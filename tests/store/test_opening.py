@@ -236,14 +236,20 @@ def _as_nobody() -> Iterator[None]:
         os.seteuid(before)
 
 
-async def test_a_folder_without_rights_is_named() -> None:
-    with tempfile.TemporaryDirectory() as place:  # not `tmp_path`, whose parents are root's alone
+@pytest.fixture
+def shut_folder() -> Iterator[Path]:
+    """A folder nobody but root may write in, where everybody can get at it (unlike `tmp_path`)."""
+    with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         folder = Path(place) / "data"
         folder.mkdir(mode=0o555)
-        with _as_nobody(), pytest.raises(StoreUnusable, match="cannot be written to"):
-            await open_store(folder / "agent-graph.db")
+        yield folder
         assert not any(folder.iterdir())
+
+
+async def test_a_folder_without_rights_is_named(shut_folder: Path) -> None:
+    with _as_nobody(), pytest.raises(StoreUnusable, match=str(shut_folder)):
+        await open_store(shut_folder / "agent-graph.db")
 
 
 async def test_synchronous_is_full_or_normal(path: Path) -> None:

@@ -175,6 +175,12 @@ async def test_a_line_without_an_end_is_refused(owner: Owner, deps: Deps, folder
     assert (await owner.call("graph_list", {}))["ok"]
 
 
+async def test_a_line_that_is_too_long_is_refused_also_when_the_client_still_writes(owner: Owner, deps: Deps) -> None:
+    text = "x" * (2 * wire.request_bytes(deps.limits))
+    assert (await owner.call("graph_list", {"query": text}))["error_code"] == "INPUT_TOO_LARGE"
+    assert (await owner.call("graph_list", {}))["ok"]
+
+
 async def test_clients_that_vanish_cost_only_themselves(owner: Owner, folder: Path, deps: Deps) -> None:
     run_id = await started(owner)
     await until_waiting(owner, run_id)
@@ -193,8 +199,8 @@ async def test_more_connections_than_there_is_room_for_are_turned_away(
 ) -> None:
     monkeypatch.setattr(socket_server, "CONNECTIONS", 1)
     reader, writer = await asyncio.open_unix_connection(str(folder / wire.SOCKET_NAME))
-    with pytest.raises(ConnectionError):
-        await owner.call("graph_list", {})
+    refused = await owner.call("graph_list", {})
+    assert (refused["error_code"], refused["retryable"]) == ("STORE_BUSY", True)
     writer.write(wire.line({"tool": "graph_list", "arguments": {}}))
     assert json.loads(await reader.readline())["ok"]
     writer.close()
