@@ -17,7 +17,7 @@ SHOWN: Final = 20_000
 
 def can_ask() -> bool:
     """Somebody is there to be asked: stdin and stderr are terminals."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 async def ask(approval: JsonObject) -> tuple[str, str] | None:

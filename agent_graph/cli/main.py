@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_graph import __version__
 
@@ -11,25 +11,45 @@ if TYPE_CHECKING:
     import typer
 
 BUG = 5
+PRINTERS = (__name__, "click", "typer")
 
 
 def main() -> int:
     """Run the command line of this process; it ends by SystemExit with the exit code, or returns it."""
-    if sys.argv[1:] == ["--version"]:
-        print(f"agent-graph {__version__}")
-        return 0
     sys.excepthook = _bug
+    if sys.argv[1:] == ["--version"]:
+        print(f"agent-graph {__version__}", flush=True)
+        return 0
     from typer.main import get_command
 
-    get_command(commands()).main(sys.argv[1:], prog_name="agent-graph")
+    command = get_command(commands())
+    if "--json" in sys.argv:
+        return _in_json(command)
+    command.main(sys.argv[1:], prog_name="agent-graph")
     return 0
+
+
+def _in_json(command: Any) -> int:
+    """Wrong usage is an envelope too, where one was asked for."""
+    import typer
+
+    from agent_graph.cli.output import give_json
+
+    refused: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+    try:
+        code: int | None = command.main(sys.argv[1:], prog_name="agent-graph", standalone_mode=False)
+    except refused as wrong:
+        said: Any = wrong
+        give_json({"ok": False, "error_code": "INVALID_ARGUMENT", "error": said.format_message(), "retryable": False})
+        return int(said.exit_code)
+    return code or 0
 
 
 def commands() -> typer.Typer:
     """Every command, in the order in which `--help` shows them."""
     import typer
 
-    from agent_graph.cli import approvals, graphs, running, runs, serving
+    from agent_graph.cli import approvals, graphs, keeping, running, runs, serving
 
     app = typer.Typer(
         help="Councils, reviews and other multi-step LLM work as one JSON graph.",
@@ -38,7 +58,7 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    for group in (running, graphs, runs, approvals, serving):
+    for group in (running, graphs, runs, approvals, keeping, serving):
         group.register(app)
     app.callback()(_options)
     return app
@@ -53,7 +73,19 @@ def _bug(kind: type[BaseException], error: BaseException, trace: object) -> None
     import os
     import traceback
 
+    if isinstance(error, OSError) and _printing(error):  # the help and the version are printed by others
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"INVALID_ARGUMENT: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1)
     if os.environ.get("AGENT_GRAPH_LOG", "").lower() == "debug":
         traceback.print_exception(kind, error, error.__traceback__)
     print(f"INTERNAL: a bug of ours ({kind.__name__}: {error}); AGENT_GRAPH_LOG=debug shows where", file=sys.stderr)
     raise SystemExit(BUG)
+
+
+def _printing(error: BaseException) -> bool:
+    """Whether it came of writing the help or the version, which no command of ours does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(PRINTERS)

@@ -4,6 +4,7 @@ would obey."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -40,8 +41,14 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def say(text: str) -> None:
-    """A line for the person, on stderr."""
-    print(plain(text), file=sys.stderr, flush=True)
+    """A line for the person, on stderr; where that is closed or full, nobody reads it."""
+    if sys.stderr is not None:  # else print would take stdout, which is for results
+        with contextlib.suppress(OSError):
+            print(plain(text), file=sys.stderr, flush=True)
+
+
+class OutputLost(Exception):
+    """Standard output takes nothing; what it says is the reason."""
 
 
 def pretty(value: JsonValue) -> str:
@@ -54,7 +61,8 @@ def pretty(value: JsonValue) -> str:
 def give(text: str, *, to: Path | None = None) -> None:
     """The result: to a file, or to stdout byte for byte; only a terminal is spared what it would obey.
 
-    One newline ends it, whether it had one or not. Raises `InvalidArgument` when the file cannot be written.
+    One newline ends it, whether it had one or not. Raises `InvalidArgument` when the file cannot be written,
+    `OutputLost` when stdout cannot, BrokenPipeError when its reader has gone.
     """
     text = text if text.endswith("\n") else text + "\n"
     if to is not None:
@@ -63,9 +71,16 @@ def give(text: str, *, to: Path | None = None) -> None:
         except OSError as error:
             raise InvalidArgument(f"{to} cannot be written: {error.strerror}", argument="output") from error
         return
-    sys.stdout.flush()
-    sys.stdout.buffer.write((plain(text) if sys.stdout.isatty() else text).encode())
-    sys.stdout.buffer.flush()
+    if sys.stdout is None:
+        raise OutputLost("it is closed")
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write((plain(text) if sys.stdout.isatty() else text).encode())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error.strerror or str(error)) from error
 
 
 def give_json(envelope: JsonObject, *, to: Path | None = None) -> None:
@@ -106,15 +121,26 @@ def log_to_stderr(level: str) -> None:
 def finish(work: Coroutine[Any, Any, int], *, as_json: bool) -> NoReturn:
     """Run a command to its exit code. A refusal becomes one line, or an envelope where JSON is asked for."""
     try:
-        code = asyncio.run(work)
-    except AgentGraphError as refusal:
-        code = refuse(envelope_of(refusal), as_json=as_json)
+        try:
+            code = asyncio.run(work)
+        except AgentGraphError as refusal:
+            code = refuse(envelope_of(refusal), as_json=as_json)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:  # whoever read our stdout has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop()
+        code = REFUSED
+    except OutputLost as lost:
+        _drop()
+        say(f"{InvalidArgument.code}: standard output cannot be written: {lost}")
         code = REFUSED
     raise typer.Exit(code)
+
+
+def _drop() -> None:
+    """What stdout still holds is written nowhere, so that leaving does not fail on it."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def envelope_of(refusal: AgentGraphError) -> JsonObject:

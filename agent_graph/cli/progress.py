@@ -22,7 +22,7 @@ ROWS: Final = 8
 
 def view() -> View:
     """The view that fits where stderr goes."""
-    return TerminalView() if sys.stderr.isatty() else View()
+    return TerminalView() if sys.stderr is not None and sys.stderr.isatty() else View()
 
 
 class View:

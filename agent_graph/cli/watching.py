@@ -16,6 +16,8 @@ from agent_graph.cli.output import (
     REFUSED,
     UNREACHABLE,
     WAITING,
+    OutputLost,
+    exit_code,
     give,
     give_json,
     one_line,
@@ -25,9 +27,9 @@ from agent_graph.cli.output import (
 )
 from agent_graph.cli.progress import View
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import InvalidArgument
 
 ENDED: Final = ("completed", "failed", "cancelled")
-OUT_OF_REACH: Final = ("MODEL_UNREACHABLE", "MODEL_NOT_CONFIGURED", "MODEL_NOT_FOUND")
 CLOSED: Final = ("approval_decided", "approval_expired", "approval_withdrawn")
 
 
@@ -168,10 +170,15 @@ async def see_through(
     if not answer["ok"]:
         return refuse(answer, as_json=as_json)
     run: Any = answer["data"]
-    if as_json:
-        give_json(answer, to=output)
-    elif run["status"] == "completed" and "final_state" in run:
-        give(pretty(run["final_state"]), to=output)
+    try:
+        if as_json:
+            give_json(answer, to=output)
+        elif run["status"] == "completed" and "final_state" in run:
+            give(pretty(run["final_state"]), to=output)
+    except (InvalidArgument, OutputLost):
+        if not desk.settings.volatile:
+            say(f"The run is kept; read it with: agent-graph runs show {run_id}")
+        raise
     return ending(run, quiet=as_json)
 
 
@@ -209,7 +216,7 @@ def ending(run: Any, *, quiet: bool) -> int:
             said, node = str(error.get("message", "")), str(error.get("node_id", ""))
             where = f" (node {node})" if node and node not in said else ""
             lines = [f"{error.get('code', 'FAILED')}: {one_line(said)}{where}"]
-            code = UNREACHABLE if error.get("code") in OUT_OF_REACH else REFUSED
+            code = exit_code(str(error.get("code")))
         case _:
             lines = [f"{run['run_id']} was cancelled"]
             code = REFUSED

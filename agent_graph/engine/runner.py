@@ -23,7 +23,7 @@ from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
-from agent_graph.engine.shell import Shell
+from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -102,6 +102,8 @@ class Runner:
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     if not isinstance(refusal, SequenceConflict):
                         self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
+                    if isinstance(refusal, StoreFull):
+                        await set_aside(self._shell, self.run.run_id, refusal)  # until a commit goes well again
                     self._wake.clear()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(pause_ms / 1000):  # see `Supervisor.wait`

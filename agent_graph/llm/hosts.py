@@ -125,4 +125,4 @@ def _port(written: str | None, default: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _invalid(text: str, why: str) -> SettingInvalid:
-    return SettingInvalid(f'OLLAMA_HOST cannot be "{text}": {why}', setting="OLLAMA_HOST", value=text)
+    return SettingInvalid(f'OLLAMA_HOST cannot be "{text}": {why}', setting="OLLAMA_HOST", value=text, reason=why)

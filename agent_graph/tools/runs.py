@@ -169,7 +169,8 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     body["waiting_for"] = [
         {"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending
     ]
-    if args.include_state or row.status in TERMINAL:
+    folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
+    if folds and (args.include_state or row.status in TERMINAL):
         graph, run = await deps.supervisor.fold(args.run_id)
         if row.status in TERMINAL and run.frame is not None:
             body["skipped"] = [node.id for node in graph.nodes if node.index not in run.frame.nth]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_graph import __version__
-from tests.cli.terminal import GATED, TWO_STEPS, Done
+from tests.cli.terminal import GATED, TWO_STEPS, Done, environment
 
 Cli = Callable[..., Done]
 File = Callable[[Any], str]
@@ -224,3 +226,47 @@ def test_a_reader_that_has_seen_enough_is_no_error_of_ours(cli: Cli, monkeypatch
         done = cli("schema")
     assert done.code == 1
     assert done.err == ""
+
+
+def to(target: str, *arguments: str, data_dir: Path, **more: str) -> tuple[int, bytes, str]:
+    """(exit code, stdout, stderr) of a command whose output a shell sends to `target`."""
+    shell = f"exec {sys.executable} -m agent_graph {shlex.join(arguments)} {target}"
+    done = subprocess.run(["sh", "-c", shell], env=environment(data_dir, **more), capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "reason"),
+    [
+        (("schema",), ">/dev/full", "No space left on device"), (("schema",), ">&-", "it is closed"),
+        (("runs", "show", "x", "--json"), ">/dev/full", "No space left on device"),
+        (("--help",), ">/dev/full", "No space left on device"),
+        (("--version",), ">/dev/full", "No space left on device"),
+    ],
+)  # fmt: skip
+def test_a_full_or_closed_standard_output_is_one_line_and_no_bug(
+    data_dir: Path, command: tuple[str, ...], target: str, reason: str
+) -> None:
+    code, _, said = to(target, *command, data_dir=data_dir)
+    assert (code, said) == (1, f"INVALID_ARGUMENT: standard output cannot be written: {reason}\n")
+
+
+def test_a_run_whose_result_cannot_be_printed_is_kept_and_named(
+    cli: Cli, graph_file: File, data_dir: Path, script: Path
+) -> None:
+    ran = ("run", graph_file(TWO_STEPS), "hi")
+    code, _, said = to(">/dev/full", *ran, data_dir=data_dir, AGENT_GRAPH_SCRIPT=str(script))
+    (run,) = cli("runs", "--json").json["data"]["runs"]
+    assert (code, run["status"]) == (1, "completed")
+    assert said.endswith(
+        f"The run is kept; read it with: agent-graph runs show {run['run_id']}\n"
+        "INVALID_ARGUMENT: standard output cannot be written: No space left on device\n"
+    )
+
+
+def test_without_standard_error_the_result_is_alone_on_standard_output(
+    graph_file: File, data_dir: Path, script: Path
+) -> None:
+    ran = ("run", graph_file(TWO_STEPS), "hi")
+    code, out, _ = to("2>&-", *ran, data_dir=data_dir, AGENT_GRAPH_SCRIPT=str(script))
+    assert (code, out) == (0, b"a fine answer\n")

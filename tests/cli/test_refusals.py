@@ -114,6 +114,61 @@ def test_a_wrong_setting_is_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert cli("mcp").code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("runs", "--nonsense"), "No such option: --nonsense"), (("runs", "--limit", "0"), "Invalid value"),
+        (("cancel", "run-x"), "Missing option '--reason'"), (("nonsense",), "No such command 'nonsense'"),
+        (("runs", "showw", "x"), "say `runs`, or `runs show RUN`"), (("run",), "Missing argument"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2_and_is_an_envelope_where_json_is_asked_for(
+    cli: Cli, arguments: tuple[str, ...], said: str
+) -> None:
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert said in done.err
+    refusal = cli(*arguments, "--json")
+    assert (refusal.code, refusal.err) == (2, "")
+    assert (refusal.json["ok"], refusal.json["error_code"], refusal.json["retryable"]) == (
+        False, "INVALID_ARGUMENT", False,
+    )  # fmt: skip
+    assert said in refusal.json["error"]
+
+
+@pytest.mark.parametrize("written", ["nonsense::::", "ftp://gpu", "a b"])
+def test_a_host_that_is_none_is_refused_before_anything_is_created(
+    in_process: Cli, graph_file: File, data_dir: Path, written: str
+) -> None:
+    done = in_process("run", graph_file(TWO_STEPS), "x", "--ollama-host", written)
+    assert (done.code, done.out) == (2, b"")
+    assert done.err.startswith(f"SETTING_INVALID: --ollama-host is {written!r}: ")
+    assert done.err.count("\n") == 1
+    assert not data_dir.exists()
+
+
+def test_a_script_that_is_none_is_refused_before_anything_is_created(
+    cli: Cli, graph_file: File, data_dir: Path, script: Path
+) -> None:
+    script.write_text('{"replies": [{"txt": "no"}]}', encoding="utf-8")
+    done = cli("run", graph_file(TWO_STEPS), "x")
+    assert (done.code, done.out) == (2, b"")
+    assert done.err == (f'SETTING_INVALID: the script {script}, replies/0: has no field "txt"; did you mean "text"?\n')
+    assert cli("mcp").code == 2
+    assert not data_dir.exists()
+
+
+def test_a_port_that_is_none_is_remarked_on_at_the_start_by_commands_that_may_ask_a_model(
+    cli: Cli, graph_file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "localhost:99999")
+    assert "is no port" not in cli("run", graph_file(TWO_STEPS), "x").err  # the script answers
+    monkeypatch.delenv("AGENT_GRAPH_SCRIPT")
+    gone = cli("cancel", "run-x", "--reason", "why")
+    assert gone.err.startswith('OLLAMA_HOST: "99999" is no port, 11434 is used\n')
+    assert cli("runs").err == ""
+
+
 def test_a_folder_of_another_program_exits_with_5_and_is_left_alone(cli: Cli, data_dir: Path) -> None:
     data_dir.mkdir()
     with sqlite3.connect(data_dir / "agent-graph.db") as theirs:
@@ -131,7 +186,7 @@ def test_the_code_of_every_refusal_has_its_exit_code() -> None:
     assert exit_code("SETTING_INVALID") == 2
     assert exit_code("MODEL_UNREACHABLE") == exit_code("MODEL_NOT_CONFIGURED") == 4
     assert exit_code("STORE_FOREIGN") == exit_code("DATA_DIR_LOCKED") == exit_code("INTERNAL") == 5
-    assert exit_code("NEVER_HEARD_OF") == 1
+    assert exit_code("MODEL_BAD_REPLY") == exit_code("MODEL_REFUSED") == exit_code("NEVER_HEARD_OF") == 1
     assert errors.RunCapacity.exit_code == exit_code("RUN_CAPACITY") == 1
 
 
