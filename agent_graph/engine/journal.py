@@ -89,7 +89,7 @@ class Journal:
             event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
             evolve(self.graph, self.run, event)
             self._pending.append(event)
-            if isinstance(fact, e.NodeFinished):
+            if isinstance(fact, e.NodeFinished | e.NodeFailed):
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None
