@@ -284,7 +284,7 @@ class ModelServerError(Upstream):
 class ModelBadReply(Upstream):
     """The model's reply cannot be used."""
 
-    retryable = True
+    exit_code = 1
 
 
 class ModelNotFound(Upstream):
@@ -297,6 +297,7 @@ class ModelRefused(Upstream):
     """The model host refused the request."""
 
     retryable = False
+    exit_code = 1
 
 
 class ModelNotConfigured(Upstream):

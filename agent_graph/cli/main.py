@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_graph import __version__
 
@@ -22,8 +22,27 @@ def main() -> int:
         return 0
     from typer.main import get_command
 
-    get_command(commands()).main(sys.argv[1:], prog_name="agent-graph")
+    command = get_command(commands())
+    if "--json" in sys.argv:
+        return _in_json(command)
+    command.main(sys.argv[1:], prog_name="agent-graph")
     return 0
+
+
+def _in_json(command: Any) -> int:
+    """Wrong usage is an envelope too, where one was asked for."""
+    import typer
+
+    from agent_graph.cli.output import give_json
+
+    refused: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+    try:
+        code: int | None = command.main(sys.argv[1:], prog_name="agent-graph", standalone_mode=False)
+    except refused as wrong:
+        said: Any = wrong
+        give_json({"ok": False, "error_code": "INVALID_ARGUMENT", "error": said.format_message(), "retryable": False})
+        return int(said.exit_code)
+    return code or 0
 
 
 def commands() -> typer.Typer:

@@ -17,6 +17,7 @@ from agent_graph.cli.output import (
     UNREACHABLE,
     WAITING,
     OutputLost,
+    exit_code,
     give,
     give_json,
     one_line,
@@ -29,7 +30,6 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import InvalidArgument
 
 ENDED: Final = ("completed", "failed", "cancelled")
-OUT_OF_REACH: Final = ("MODEL_UNREACHABLE", "MODEL_NOT_CONFIGURED", "MODEL_NOT_FOUND")
 CLOSED: Final = ("approval_decided", "approval_expired", "approval_withdrawn")
 
 
@@ -216,7 +216,7 @@ def ending(run: Any, *, quiet: bool) -> int:
             said, node = str(error.get("message", "")), str(error.get("node_id", ""))
             where = f" (node {node})" if node and node not in said else ""
             lines = [f"{error.get('code', 'FAILED')}: {one_line(said)}{where}"]
-            code = UNREACHABLE if error.get("code") in OUT_OF_REACH else REFUSED
+            code = exit_code(str(error.get("code")))
         case _:
             lines = [f"{run['run_id']} was cancelled"]
             code = REFUSED

@@ -36,7 +36,9 @@ class Reply:
     """One scripted reply; either `text`, or `json` (written out as text), or `error`."""
 
     text: str = ""
+    """What the model says."""
     json: MaybeJson = MISSING
+    """What it says, written out as JSON."""
     when: str = ""
     """Given only where the last user message holds this; "" fits every message."""
     model: str = ""
@@ -44,7 +46,9 @@ class Reply:
     chunks: int = 1
     """In how many pieces the text is told."""
     thinking: str = ""
+    """What it thinks before it says that."""
     done_reason: str = "stop"
+    """Why it stopped: `length` is at its length limit."""
     prompt_tokens: int | None = None
     """None counts the words of the messages."""
     completion_tokens: int | None = None

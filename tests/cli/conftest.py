@@ -22,6 +22,8 @@ SCRIPT = {
         {"when": "EVIL", "text": "\x1b]0;owned\x07\x1b[2Jgone\u202e", "chunks": 3},
         {"when": "LOST", "error": {"code": "MODEL_UNREACHABLE", "message": "nobody is there"}},
         {"when": "BAD", "error": {"code": "MODEL_BAD_REPLY", "message": "it rambles"}},
+        {"when": "REFUSED", "error": {"code": "MODEL_REFUSED", "message": "not this one"}},
+        {"when": "ABSENT", "error": {"code": "MODEL_NOT_FOUND", "message": "there is no such model"}},
         {"when": "JSON", "json": {"verdict": "go", "why": "b\u00fcrgerlich"}},
     ],
     "default": {"text": "a fine answer", "chunks": 2},

@@ -114,6 +114,28 @@ def test_a_wrong_setting_is_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert cli("mcp").code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("runs", "--nonsense"), "No such option: --nonsense"), (("runs", "--limit", "0"), "Invalid value"),
+        (("cancel", "run-x"), "Missing option '--reason'"), (("nonsense",), "No such command 'nonsense'"),
+        (("runs", "showw", "x"), "say `runs`, or `runs show RUN`"), (("run",), "Missing argument"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2_and_is_an_envelope_where_json_is_asked_for(
+    cli: Cli, arguments: tuple[str, ...], said: str
+) -> None:
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert said in done.err
+    refusal = cli(*arguments, "--json")
+    assert (refusal.code, refusal.err) == (2, "")
+    assert (refusal.json["ok"], refusal.json["error_code"], refusal.json["retryable"]) == (
+        False, "INVALID_ARGUMENT", False,
+    )  # fmt: skip
+    assert said in refusal.json["error"]
+
+
 @pytest.mark.parametrize("written", ["nonsense::::", "ftp://gpu", "a b"])
 def test_a_host_that_is_none_is_refused_before_anything_is_created(
     in_process: Cli, graph_file: File, data_dir: Path, written: str
@@ -164,7 +186,7 @@ def test_the_code_of_every_refusal_has_its_exit_code() -> None:
     assert exit_code("SETTING_INVALID") == 2
     assert exit_code("MODEL_UNREACHABLE") == exit_code("MODEL_NOT_CONFIGURED") == 4
     assert exit_code("STORE_FOREIGN") == exit_code("DATA_DIR_LOCKED") == exit_code("INTERNAL") == 5
-    assert exit_code("NEVER_HEARD_OF") == 1
+    assert exit_code("MODEL_BAD_REPLY") == exit_code("MODEL_REFUSED") == exit_code("NEVER_HEARD_OF") == 1
     assert errors.RunCapacity.exit_code == exit_code("RUN_CAPACITY") == 1
 
 

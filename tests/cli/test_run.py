@@ -122,6 +122,14 @@ def test_a_failed_run_says_where_and_exits_with_1(cli: Cli, graph_file: File) ->
     assert (asked.code, asked.json["ok"], asked.json["data"]["status"]) == (1, True, "failed")
 
 
+@pytest.mark.parametrize(("prompt", "code"), [("REFUSED", 1), ("ABSENT", 4)])
+def test_a_failed_run_exits_with_the_code_of_its_error(cli: Cli, graph_file: File, prompt: str, code: int) -> None:
+    done = cli("run", graph_file(echo(prompt)), "hello")
+    assert (done.code, done.out) == (code, b"")
+    assert cli("runs", "show", run_id_of(done), "--json").json["data"]["status"] == "failed"
+    assert cli("run", graph_file(echo(prompt)), "hello", "--json").code == code
+
+
 def test_a_host_out_of_reach_interrupts_the_run_and_exits_with_4(cli: Cli, graph_file: File) -> None:
     done = cli("run", graph_file(echo("LOST {input}")), "hello")
     assert (done.code, done.out) == (4, b"")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 
 from agent_graph import errors
 from agent_graph.core.limits import LATER, Limits
+from agent_graph.llm import script_file
+from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
+from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
 from agent_graph.settings import LIMITS_PREFIX, SETTINGS
 
 FAMILIES = (
@@ -35,6 +39,9 @@ def _errors_lines() -> Iterator[str]:
     yield "A code is stable; its sentence is for people and may change."
     yield "Nothing is created or changed by a call that is refused. What is wrong with a spec comes as a list in"
     yield "`details.issues`; what goes wrong in a node is an event of its run and, unless handled, the run's `error`."
+    yield ""
+    yield "The exit code is that of a command that is refused with the code, and of `run`, `resume` and `approvals"
+    yield "decide` when the run they watch fails with it; a run's error that is not on this page exits with 1."
     for family in FAMILIES:
         yield ""
         yield f"## {_words(family.__name__)}"
@@ -90,4 +97,48 @@ def _words(name: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
 
 
-PAGES = {"errors": errors_page, "settings": settings_page}
+def script_page() -> str:
+    return "\n".join(_script_lines()) + "\n"
+
+
+def _script_lines() -> Iterator[str]:
+    said = inspect.getdoc(script_file) or ""
+    example = inspect.cleandoc(said.partition("::\n\n")[2].rpartition("}\n")[0] + "}")
+    yield "# Scripts"
+    yield ""
+    yield GENERATED
+    yield ""
+    yield "A file of answers in place of a model, for tests and for trying a graph: `AGENT_GRAPH_SCRIPT` names it (or"
+    yield "`script` in `settings.toml`). It is read when the program starts; one that is wrong is `SETTING_INVALID`,"
+    yield "and nothing is created."
+    yield ""
+    yield "```json"
+    yield example
+    yield "```"
+    yield ""
+    yield "The first of `replies` that fits the call is given, else `default`; where there is none, the call fails with"
+    yield "`MODEL_REFUSED`. A reply has exactly one of `text`, `json` and `error`. The `code` of an error is one of"
+    yield _listed(sorted(ERRORS)) + "."
+    yield ""
+    yield "| field | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for f in fields(Reply):
+        default = "" if f.name in ANSWERS or f.default is None or f.default == "" else f"`{f.default}`"
+        kind = "any JSON" if f.name == "json" else TYPE_NAMES[SCRIPT_FIELDS[f.name]]
+        yield f"| `{f.name}` | {kind} | {default} | {_meaning(f.name)} |"
+
+
+def _meaning(name: str) -> str:
+    """The docstring under a field."""
+    under = rf'^    {name}: [^\n]*\n    """(.*?)"""'
+    found = re.search(under, inspect.getsource(Reply), flags=re.MULTILINE | re.DOTALL)
+    assert found is not None, f"the field {name} of a reply says nothing"
+    text = " ".join(found[1].replace("``", "`").split())
+    return text.replace("None = without end", "left out, without end").replace("None counts", "Left out, it counts")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+PAGES = {"errors": errors_page, "settings": settings_page, "script": script_page}
