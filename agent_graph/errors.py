@@ -284,7 +284,6 @@ class ModelServerError(Upstream):
 class ModelBadReply(Upstream):
     """The model's reply cannot be used."""
 
-    retryable = True
     exit_code = 1
 
 
