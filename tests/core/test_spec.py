@@ -397,3 +397,9 @@ def test_the_published_schema_describes_its_fields_and_is_a_copy() -> None:
     assert "prompt" not in kinds["passthrough"]["properties"]
     schema.clear()
     assert json_schema()
+
+
+@pytest.mark.timeout(20)
+def test_thousands_of_unknown_fields_are_all_told_in_time_that_grows_with_their_number() -> None:
+    node = {"id": "a", "type": "llm"} | {f"promptt{number}": 1 for number in range(20_000)}
+    assert len(issues({"name": "g", "entry": "a", "nodes": [node]}, "UNKNOWN_FIELD")) == 20_000
