@@ -41,6 +41,9 @@ def run(
         settings = settings_of(data_dir, **flags)
         check_output(output)
         source = sources.find(graph, param or [], limits=settings.limits)
+        if text is None and input_ is None and source.template:
+            message = "give the text as the second argument, or - for standard input, or --input FILE.json"
+            raise InvalidArgument(f"{graph} works on an input: {message}", argument="input")
         value = sources.read_input(text, input_, limits=settings.limits)
         async with Desk(settings, drives=True, remark=say) as desk:
             if not desk.owns and (ollama_host or provider):

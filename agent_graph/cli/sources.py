@@ -20,6 +20,8 @@ class Source:
 
     spec: JsonObject | None = None
     graph_id: str = ""
+    template: bool = False
+    """The spec was made from a template."""
 
 
 def find(name: str, params: list[str], *, limits: Limits) -> Source:
@@ -33,7 +35,7 @@ def find(name: str, params: list[str], *, limits: Limits) -> Source:
     template = templates().get(name)
     if template is not None:
         given = params_from_text(template, _pairs(params), limits=limits)
-        return Source(instantiate(template, template.id, params=given, limits=limits))
+        return Source(instantiate(template, template.id, params=given, limits=limits), template=True)
     if params:
         raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
     if name == STDIN or _is_path(name):

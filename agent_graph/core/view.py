@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Path
 from agent_graph.core.frames import Firing, Frame
@@ -41,6 +43,11 @@ class View:
 
     def resolve(self, path: str) -> Path:
         return self._frame.state.resolve(path, self._firing.past)
+
+    def names(self) -> Sequence[str]:
+        state, past = self._frame.state, self._firing.past
+        seen = [slot for slot in state.slots() if state.read(slot, past) is not MISSING]
+        return [slot if isinstance(slot, str) else ".".join(slot) for slot in seen]
 
     def join_input(self, name: str) -> MaybeJson:
         if name in self._firing.seen_before and self._stale(name):
