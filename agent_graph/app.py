@@ -8,17 +8,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from agent_graph import __version__
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
+from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
-from agent_graph.store.base import Store
+from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
@@ -35,7 +38,7 @@ async def open_app(
     settings: Settings, *, recover: bool = False, serve: bool = True, remark: Callable[[str], None] | None = None,
     model: ModelClient | None = None,
 ) -> AsyncIterator[Deps]:  # fmt: skip
-    """Own the data folder, open its store and run the engine over it until the block ends.
+    """Own the data folder, open its store, run the engine and keep to the policy of retention until the block ends.
 
     `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
     the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name.
@@ -56,6 +59,11 @@ async def open_app(
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         await supervisor.recover(resume=recover)
+        if serve:
+            policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
+            retention = Retention(store, clock, policy)
+            opened.push_async_callback(retention.stop)
+            retention.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(),
@@ -80,6 +88,36 @@ async def set_up_local(settings: Settings, *, tell: Callable[[str], None]) -> Pa
     if importlib.util.find_spec("xllamacpp") is None:
         tell("nothing runs the weights without the extra `local`: pip install 'agent-graph[local]'")
     return await fetch_weights(settings.models_dir, tell=tell)
+
+
+async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
+    """What a run needs, looked at from outside: nothing is written, and an owner of the folder is not disturbed.
+
+    `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
+    """
+    from agent_graph.store.diagnosis import clock, machine, store
+    from agent_graph.tools.status import model_host
+
+    found = [machine(__version__)]
+    newest_ms = 0
+    if settings.data_dir is not None:
+        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full)
+        found += about_store
+    found.append(clock(SystemClock().now_ms(), newest_ms=newest_ms))
+    models = Models(_chooser(settings, None), remark=lambda _: None)
+    try:
+        found.append(_host(await model_host(models)))
+    finally:
+        await models.aclose()
+    return tuple(found)
+
+
+def _host(health: JsonObject) -> Finding:
+    if health["ok"]:
+        return Finding(
+            "model", "ok", f"{health['provider']} at {health['host']}, default {health['default_model']}", health
+        )
+    return Finding("model", "warning", f"{health['error_code']}: {health['error']}", health)
 
 
 async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool) -> Store:

@@ -35,8 +35,7 @@ class AgentGraphError(Exception):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.message = message
-        self.details = details
+        self.message, self.details = message, details
 
 
 class InvalidRequest(AgentGraphError):
@@ -170,6 +169,10 @@ class RunNotFound(NotFound):
     """No run has that id."""
 
 
+class RunPruned(NotFound):
+    """The run's record was pruned; its status and its result are kept."""
+
+
 class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
@@ -280,8 +283,6 @@ class ModelServerError(Upstream):
 
 class ModelBadReply(Upstream):
     """The model's reply cannot be used."""
-
-    retryable = True
     exit_code = 1
 
 

@@ -72,7 +72,7 @@ class TerminalView(View):
                 self._saying[firing] = ""
             case "model_delta":
                 self._saying[firing] = (self._saying.get(firing, "") + plain(str(item["text"])))[-KEPT:]
-            case "node_finished" | "node_failed" | "firing_cancelled" | "approval_opened":
+            case "node_finished" | "node_failed" | "node_retried" | "firing_cancelled" | "approval_opened":
                 self._saying.pop(firing, None)
         super().show(item)
         self._draw()
@@ -159,6 +159,11 @@ def _decided(item: JsonObject) -> str:
     return f"decided: {item['decision']} by {_words(item['by'])} ({_words(item['via'])}){note}"
 
 
+def _onward(item: JsonObject) -> str:
+    targets: Any = item.get("targets")
+    return "" if targets is None else f"; goes on to {', '.join(map(str, targets))}"
+
+
 def _route(item: JsonObject) -> str:
     targets: Any = item.get("targets") or ()
     return f"goes {_words(item['transition'])} -> {_words(', '.join(map(str, targets)))}"
@@ -166,10 +171,17 @@ def _route(item: JsonObject) -> str:
 
 _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
     "node_started": lambda item: (
-        "started" + (f" again (attempt {item['attempt']})" if _int(item.get("attempt")) > 1 else "")
+        "started"
+        + (f" again (attempt {item['attempt']})" if _int(item.get("attempt")) > 1 else "")
+        + (f" with {_words(item['model'])}" if item.get("model") else "")
+    ),
+    "node_retried": lambda item: _words(
+        f"tries again in {_int(item['delay_ms']) / 1000:.1f} s"
+        + (f" with {item['model']}" if item.get("model") else "")
+        + f": {_error(item)}"
     ),
     "node_finished": "done",
-    "node_failed": lambda item: _words(f"failed, {_error(item)}"),
+    "node_failed": lambda item: _words(f"failed, {_error(item)}" + _onward(item)),
     "route_taken": _route,
     "loop_exhausted": lambda item: f"has gone round {item['count']} times, the most it may",
     "firing_cancelled": lambda item: _words(f"cancelled: {item['reason']}"),

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(
-    action: Annotated[str, typer.Argument(metavar="show", show_default=False)] = "",
+    action: Annotated[str, typer.Argument(metavar="[show|pin|unpin]", show_default=False)] = "",
     run_id: Annotated[str, typer.Argument(metavar="RUN", show_default=False)] = "",
     *, node: Annotated[str, typer.Option(metavar="ID", help="With show: what this node did.")] = "",
     state: Annotated[bool, typer.Option("--state", help="With show: the whole state too.")] = False,
@@ -32,12 +32,14 @@ def runs(
     graph: Annotated[str, typer.Option(help="Only runs of this graph.")] = "",
     limit: Limit = 20, as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
-    """List the runs, newest first, or show one of them."""
+    """List the runs, newest first, show one of them, or keep it from `prune` (pin) or no longer (unpin)."""
 
     async def work() -> int:
-        if action not in ("", "show") or bool(action) != bool(run_id):
-            raise typer.BadParameter("say `runs`, or `runs show RUN`")
+        if action not in ("", "show", "pin", "unpin") or bool(action) != bool(run_id):
+            raise typer.BadParameter("say `runs`, or `runs show RUN`, `runs pin RUN`, `runs unpin RUN`")
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
+            if action in ("pin", "unpin"):
+                return _pin(await desk.call("graph_run_pin", {"run_id": run_id, "pinned": action == "pin"}), as_json)
             if node:
                 return await _node(desk, run_id, node, as_json=as_json)
             if run_id:
@@ -60,6 +62,17 @@ def _list(answer: JsonObject, as_json: bool) -> int:
     return DONE
 
 
+def _pin(answer: JsonObject, as_json: bool) -> int:
+    if not answer["ok"]:
+        return refuse(answer, as_json=as_json)
+    if as_json:
+        give_json(answer)
+    else:
+        data: Any = answer["data"]
+        say(f"{data['run_id']} is {'pinned' if data['pinned'] else 'not pinned'}")
+    return DONE
+
+
 def _show(answer: JsonObject, as_json: bool) -> int:
     if not answer["ok"]:
         return refuse(answer, as_json=as_json)
@@ -78,6 +91,8 @@ def _show(answer: JsonObject, as_json: bool) -> int:
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
     lines += [f"waits    for a decision on {gate['approval_id']}" for gate in run.get("pending_approvals", [])]
+    lines += ["pinned   prune leaves it alone"] if run.get("pinned") else []
+    lines += ["pruned   its events are kept no longer"] if run.get("pruned") else []
     if run.get("skipped"):
         lines.append(f"skipped  {', '.join(run['skipped'])}")
     for name, title in (("final_state", "result"), ("state", "state")):
@@ -139,6 +154,8 @@ async def _events(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int
         if not answer["ok"]:
             return refuse(answer, as_json=as_json)
         data: Any = answer["data"]
+        if data["gap"]:
+            say(f"{data['dropped']} event(s) from seq {cursor} on were pruned")
         if as_json:
             found += data["events"]
         elif data["events"]:

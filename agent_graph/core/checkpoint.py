@@ -30,6 +30,7 @@ def dump(run: Run) -> bytes:
     body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
+    body["pausing"] = run.pausing
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -60,6 +61,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.frame = _frame_in(graph, body["frame"])
         by_path = {firing.path: firing for firing in run.frame.running.values()}
         run.open = {path: by_path[path] for path in body["open"]}
+        run.pausing = dict(body["pausing"])
         run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 

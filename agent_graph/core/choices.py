@@ -35,6 +35,8 @@ def selections(kind: str, config: Any, out: tuple[int, ...], index: dict[str, in
             found = _gate(config, out, nodes)
         case _:
             found = [out]
+    if config.on_error != "fail":
+        found += [out] if config.on_error == "continue" else [nodes(config.on_error["goto"])]
     return tuple(dict.fromkeys(found))
 
 

@@ -112,7 +112,7 @@ def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     issues: list[Issue] = []
     for node in parsed.nodes:
         kind = NODE_TYPES[node.type]
-        found = kind.check(node.id, node.config, limits)
+        found = [*kind.check(node.id, node.config, limits), *_unused_retry(node)]
         for issue in found:
             related = tuple(node.pointer(one) for one in issue.related)
             issues.append(replace(issue, pointer=node.pointer(issue.pointer), node_id=node.id, related=related))
@@ -132,6 +132,14 @@ def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     if "input_schema" in top:
         issues += schema.check(top["input_schema"], "/input_schema", limits=limits)
     return issues
+
+
+def _unused_retry(node: ParsedNode) -> list[Issue]:
+    if node.type == "llm" or node.config.retry is None:
+        return []
+    message = f"only calls are made again, and a `{node.type}` makes none"
+    fix: tuple[JsonObject, ...] = ({"op": "remove", "path": node.pointer("/retry")},)
+    return [Issue("FIELD_UNUSED", message, severity="warning", pointer="/retry", node_id=node.id, fix=fix)]
 
 
 def _where_written(node: ParsedNode, path: str) -> str:

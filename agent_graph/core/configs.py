@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from functools import cache
 from typing import Any, Final
 
@@ -13,11 +13,13 @@ from agent_graph.core import fields as reading
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject, compact, json_equal
 from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes.base import Retry
 from agent_graph.core.ops.predicates import ALIASES
 from agent_graph.core.spec_fields import ON_NODE, NodeFields
 
 CURRENT: Final = "__input__"
 """The older name of the current value; writing it is the default."""
+RETRY_NAMES: Final = tuple(field.name for field in fields(Retry))
 
 
 def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject, frozenset[str]]:
@@ -67,7 +69,8 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
         faults = reading.faults(error, given)
         for fault in faults:
             base = at if fault.path and fault.path[0] in moved else at + "/config"
-            issues.append(reading.issue(fault, base, known=known, node_id=node_id))
+            names = RETRY_NAMES if fault.path[:1] == ("retry",) and len(fault.path) > 1 else known
+            issues.append(reading.issue(fault, base, known=names, node_id=node_id))
         if any(fault.kind != "unknown" or len(fault.path) != 1 for fault in faults):
             return None
         mended = reading.repaired(given, [str(fault.path[0]) for fault in faults], known)
@@ -108,6 +111,9 @@ def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
     """
     defaults = config_defaults(kind)
     kept = {k: v for k, v in given.items() if k not in defaults or not json_equal(v, defaults[k])}
+    if isinstance(retry := kept.pop("retry", None), dict):
+        usual = asdict(Retry())
+        kept |= {"retry": said} if (said := {k: v for k, v in retry.items() if not json_equal(v, usual[k])}) else {}
     match kind:
         case "router":
             if "rules" in kept:

@@ -80,9 +80,12 @@ class RunCancelled(Fact):
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted(Fact):
+    """`model` is the fallback that is asked, "" the node's own."""
+
     type: ClassVar[str] = "node_started"
     firing: str
     attempt: int = 1
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,36 @@ class NodeFinished(Fact):
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed(Fact):
-    """`error` is {code, message, class, details?}."""
+    """`error` is {code, message, class, details?}, `targets` where `on_error` leads; None: the frame fails."""
 
     type: ClassVar[str] = "node_failed"
     firing: str
     error: JsonObject
     attempt: int = 1
+    targets: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRetried(Fact):
+    """An attempt failed and another one follows `delay_ms` after this event; `error` as in `NodeFailed`.
+
+    `attempt` is the one that failed, `model` the fallback that is asked next, "" the node's own.
+    """
+
+    type: ClassVar[str] = "node_retried"
+    firing: str
+    error: JsonObject
+    delay_ms: int
+    attempt: int = 1
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired(Fact):
+    """What a firing waited for by the clock is over."""
+
+    type: ClassVar[str] = "timer_fired"
+    firing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +270,9 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, RouteTaken, LoopExhausted, WriteConflict, FrameFailed,
-        FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
+        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
+        ApprovalWithdrawn, Warned,
     )
 }  # fmt: skip
 

@@ -53,7 +53,8 @@ def faults(error: ValidationError, value: Any) -> list[Field]:
     found: dict[tuple[str, tuple[str | int, ...]], list[str]] = {}
     for one in error.errors(include_url=False, include_input=False):
         kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
-        found.setdefault((kind, _path(one["loc"], value)), []).append(_sentence({**one}))
+        path = _path(one["loc"], value, absent=kind == "required")
+        found.setdefault((kind, path), []).append(_sentence({**one}))
     paths = [path for _, path in found]
     return [
         Field(kind, path, " or ".join(dict.fromkeys(sentences)))
@@ -62,15 +63,15 @@ def faults(error: ValidationError, value: Any) -> list[Field]:
     ]
 
 
-def _path(loc: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
-    """`loc` without the names pydantic gives to the alternatives of a union."""
+def _path(loc: Sequence[str | int], value: Any, *, absent: bool) -> tuple[str | int, ...]:
+    """`loc` without the names pydantic gives to the alternatives of a union; `absent`: its last step is not there."""
     path: list[str | int] = []
     for place, step in enumerate(loc):
         if isinstance(value, dict | list) and (step in value if isinstance(value, dict) else isinstance(step, int)):
             value = value[step]  # type: ignore[index]  # an index where it is a list
             path.append(step)
-        elif place == len(loc) - 1 and isinstance(value, dict):
-            path.append(step)  # the field that is missing
+        elif absent and place == len(loc) - 1 and isinstance(value, dict):
+            path.append(step)
     return tuple(path)
 
 

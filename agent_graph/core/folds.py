@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import statepath
-from agent_graph.core.effects import ApprovalAnswer, answer_from_json
+from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -62,6 +62,15 @@ def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None
 def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted) -> None:
     run.lifecycle = "interrupted"
     run.error = fact.error or {"code": "INTERRUPTED", "message": fact.reason}
+    if fact.error.get("class") == "unreachable":
+        _begin_anew(run)
+
+
+def _begin_anew(run: Run) -> None:
+    """The host was away, so what failed says nothing of it: whoever resumes the run gives every call all attempts."""
+    for firing in _frame(run).running.values():
+        firing.model, firing.tries = "", 0
+    run.pausing = dict.fromkeys(run.pausing, 0)
 
 
 def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None:
@@ -82,6 +91,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.lifecycle, run.finished_at_ms = lifecycle, event.at_ms
         run.open, run.out = {}, {}
         run.queue.clear()
+        run.pausing.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -109,7 +119,7 @@ def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswere
     usage.completion_tokens += answer.completion_tokens or 0
     usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
     firing = run.firing(fact.firing)
-    if firing is not None and firing.attempt == fact.attempt:
+    if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         firing.answers.append(answer)
         run.out.pop(firing.path, None)
         run.open[firing.path] = firing
@@ -120,18 +130,49 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     if firing is not None:
         run.usage.nodes += 1
         _remove(graph, run, firing)
-        _frame(run).finish(firing, to_done(fact))
+        frame, done = _frame(run), to_done(fact)
+        if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
+            done = replace(done, writes=(*done.writes, Write("delete", ("errors", graph.nodes[firing.node].id))))
+        frame.finish(firing, done)
         _admit(graph, run)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
-    if firing is not None and firing.attempt == fact.attempt:
-        _remove(graph, run, firing)
-        _frame(run).drop(firing)
-        if run.failure is None:
-            node_id = graph.nodes[firing.node].id
-            run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    if firing is None or firing.attempt != fact.attempt:
+        return
+    _remove(graph, run, firing)
+    node_id = graph.nodes[firing.node].id
+    if fact.targets is not None:
+        mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
+        _frame(run).finish(firing, Done((mark,), targets=fact.targets))
+        _admit(graph, run)
+        return
+    _frame(run).drop(firing)
+    if run.failure is None:
+        run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+
+
+def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -> None:
+    """A failed attempt leaves nothing behind: no answers, no place. Its firing pauses."""
+    firing = run.firing(fact.firing)
+    if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
+        return
+    _remove(graph, run, firing)
+    firing.answers.clear()
+    firing.restart = True
+    firing.tries = firing.tries + 1 if firing.model == fact.model else 0
+    firing.model = fact.model
+    run.pausing[firing.path] = event.at_ms + fact.delay_ms
+    _admit(graph, run)
+
+
+def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and run.pausing.pop(firing.path, None) is not None:
+        run.queue[firing.path] = firing
+        run.queue.move_to_end(firing.path, last=False)  # it has waited
+        _admit(graph, run)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
@@ -208,6 +249,7 @@ def _remove(graph: Graph, run: Run, firing: Firing) -> None:
         run.places -= placed
     else:
         run.queue.pop(path, None)
+        run.pausing.pop(path, None)
 
 
 def _admit(graph: Graph, run: Run) -> None:
@@ -238,6 +280,8 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.ModelAnswered: _model_answered,
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
+    e.NodeRetried: _node_retried,
+    e.TimerFired: _timer_fired,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from agent_graph.core.circles import first_of_circle
-from agent_graph.core.effects import MISSING, Answer, Done, Path, Write
+from agent_graph.core.effects import MISSING, Answer, Done, MaybeJson, Path, Write
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
@@ -48,6 +48,10 @@ class Firing:
     """0 until `node_started`."""
     restart: bool = False
     """A call it wants now may have been made before: it is made again, as a new attempt."""
+    model: str = ""
+    """The fallback model that is asked; "" = the node's own."""
+    tries: int = 0
+    """Attempts of that model that have failed."""
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
@@ -146,6 +150,10 @@ class Frame:
     def drop(self, firing: Firing) -> None:
         """A firing failed or was cancelled: it leaves no tokens and no writes."""
         self._leave(firing.node)
+
+    def failed(self, node: int, past: int) -> MaybeJson:
+        """What ``errors.<node>`` holds as seen from `past`: the node's latest firing failed, and the run went on."""
+        return self.state.read(("errors", self.graph.nodes[node].id), past)
 
     def _branch(self, firing: Firing, token: Token, value: object) -> Token:
         state = self.state

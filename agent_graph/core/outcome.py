@@ -22,7 +22,7 @@ def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.F
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
     if done.transition:
-        facts.append(e.RouteTaken(path, done.transition, _ways(graph, firing.node, done.targets)))
+        facts.append(e.RouteTaken(path, done.transition, ways_on(graph, firing.node, done.targets)))
     writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
     return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
@@ -77,7 +77,19 @@ def output_path(graph: Graph, run: Run) -> str:
     return by_end[graph.nodes[max(ended)[1]].id] if ended else ""
 
 
-def _ways(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[str, ...]:
+def errors(run: Run) -> JsonObject:
+    """By node id, {code, message} of nodes whose latest firing failed while the run went on."""
+    if run.frame is None:
+        return {}
+    frame = run.frame
+    past = frame.merged_end().past if run.lifecycle == "completed" else frame.state.everything()
+    found = frame.state.root("errors", past)["errors"]
+    assert isinstance(found, dict), "a book"
+    return found
+
+
+def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Where tokens go: to the chosen targets, or along the declared out-edges when none are."""
     if targets is not None:
         return targets or (END,)
     topology = graph.topology

@@ -34,7 +34,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     choices: list[JsonValue] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
-        if isinstance(fact, e.NodeFinished):
+        if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
             firing = run.firing(fact.firing)
             if firing is not None:
                 firings.append(((firing.depth, firing.node, firing.nth), _firing(graph, run, firing, fact)))
@@ -88,9 +88,12 @@ def _vote(vote: JsonObject) -> JsonObject:
     return {key: value for key, value in vote.items() if key != "at_ms"}
 
 
-def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished) -> JsonObject:
-    body = e.to_json(fact)
-    written: JsonObject = {key: body[key] for key in ("writes", "output", "current", "inputs") if key in body}
+def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:
+    """What a firing came to; of one that failed while the run went on, what ``errors.<node>`` holds."""
+    body: JsonObject = e.to_json(fact)
+    if isinstance(fact, e.NodeFailed):
+        body = {"error": {name: fact.error[name] for name in ("code", "message")}}
+    written: JsonObject = {key: body[key] for key in ("writes", "output", "current", "inputs", "error") if key in body}
     return {
         "path": firing.path,
         "depth": firing.depth,

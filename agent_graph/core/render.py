@@ -170,7 +170,8 @@ def _node_text(graph: Graph, node: Node, *, details: bool, fired: int) -> str:
         if node.description:
             lines.append(_short(node.description))
         shown: Any = redact(_config(graph, node))
-        lines += [f"{key}: {_short(_words(shown[key]))}" for key in sorted(shown) if key not in _DRAWN_AS_WAYS]
+        drawn = _DRAWN_AS_WAYS | ({"on_error"} if isinstance(node.config.on_error, dict) else set())
+        lines += [f"{key}: {_short(_words(shown[key]))}" for key in sorted(shown) if key not in drawn]
     return "\n".join(lines)
 
 

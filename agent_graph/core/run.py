@@ -83,6 +83,8 @@ class Run:
     """Firings whose effect a driver has taken: a mark in memory, no fact; a folded run has none."""
     queue: OrderedDict[str, Firing] = field(default_factory=OrderedDict)
     """Enabled firings that wait for one of the run's places."""
+    pausing: dict[str, int] = field(default_factory=dict)
+    """Firings between two attempts, which hold no place: when the next one is due, in milliseconds UTC."""
     places: int = 0
     """Places taken."""
     gates: dict[str, Gate] = field(default_factory=dict)
@@ -92,7 +94,8 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        moving = self.open or self.out or self.queue or self.cancel_reason is not None or self.failure is not None
+        ending = self.cancel_reason is not None or self.failure is not None
+        moving = self.open or self.out or self.queue or self.pausing or ending
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

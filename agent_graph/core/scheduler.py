@@ -9,8 +9,10 @@
       evolve(graph, run, event): fold one fact, enable what it enables
 
     enabled ─node_started─▶ stepping ─(effect)─▶ out ─model_answered─▶ stepping ─node_finished─▶ tokens on edges
-                               │  └─approval_opened─▶ pending ─approval_decided─▶ stepping
-                               └──node_failed─▶ frame_failed, firing_cancelled…, run_failed
+                               │  ├─approval_opened─▶ pending ─approval_decided─▶ stepping
+                               │  └─node_retried─▶ pausing ─timer_fired─▶ stepping, as the next attempt
+                               └──node_failed─▶ tokens where on_error leads; else frame_failed, firing_cancelled…,
+                                                run_failed
 
 Engine.md 1 and 5. `decide` never raises: what a step raises is a fact.
 """
@@ -54,7 +56,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     actions: list[Action] = []
     for firing in run.open.values():
         actions += step(graph, run, firing)
-        if actions and isinstance(actions[-1], Record) and isinstance(actions[-1].fact, e.NodeFailed):
+        last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
+        if isinstance(last, e.NodeFailed) and last.targets is None:
             break  # the frame is about to fail: start nothing else
     if not actions and not frame.running:
         return tuple(_end(graph, run))

@@ -6,11 +6,12 @@ import ast
 import inspect
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from agent_graph.core.configs import config_adapter, config_names
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes.base import Retry
 from agent_graph.core.spec_fields import ON_NODE, EdgeFields, GraphFields, NodeFields
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -41,7 +42,8 @@ def json_schema() -> JsonObject:
 def _node(kind: str) -> dict[str, Any]:
     """A node of one type. What its config says may stand on the node is shown in both places."""
     shell = NodeFields.model_json_schema()
-    config = config_adapter(kind).json_schema()
+    config: dict[str, Any] = config_adapter(kind).json_schema()
+    config = _in_place(config, config.pop("$defs", {}))
     config["description"] = (inspect.getdoc(NODE_TYPES[kind]) or "").partition("\n")[0]
     notes = _notes(NODE_TYPES[kind].Config)
     for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
@@ -61,6 +63,25 @@ def _node(kind: str) -> dict[str, Any]:
         "title": kind, "type": "object", "properties": properties, "required": required,
         "additionalProperties": False,
     }  # fmt: skip
+
+
+def _in_place(value: Any, parts: dict[str, Any]) -> Any:
+    """`value` with what it refers to written where it is used: a part of a larger schema has no root of its own."""
+    if isinstance(value, list):
+        return [_in_place(item, parts) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" not in value:
+        return {name: _in_place(item, parts) for name, item in value.items()}
+    part: dict[str, Any] = _in_place(parts[value["$ref"].rpartition("/")[2]], parts)
+    for name, note in _notes(_PARTS[part["title"]]).items():
+        part["properties"][name]["description"] = note
+    part["description"] = inspect.getdoc(_PARTS[part["title"]])
+    return part
+
+
+_PARTS: Final = {"Retry": Retry}
+"""What configs have in common, by name."""
 
 
 def _notes(config: type) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core.effects import AskApproval, CallModel, Done
+from agent_graph.core.failure import follow_up
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, digest
@@ -51,7 +52,7 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         limit = graph.max_iterations
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
-        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
     view = View(run.frame, firing, run.input, limits=run.limits)
     try:
         answer = NODE_TYPES[node.type].step(node, view, firing.answers)
@@ -61,14 +62,16 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
             facts = finished(graph, firing, answer, attempt)
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
-        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+        return [*actions, Record(follow_up(graph, run, e.NodeFailed(firing.path, error, attempt)))]
     except Exception as bug:  # a bug in one node is that node's failure, not the server's
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
-        return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]
+        return [*actions, Record(follow_up(graph, run, e.NodeFailed(firing.path, error, attempt)))]
     if isinstance(answer, CallModel):
+        if firing.model:
+            answer = replace(answer, model=firing.model)
         if firing.restart:
             attempt += 1
-            actions.append(Record(e.NodeStarted(firing.path, attempt)))
+            actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
         return [*actions, Perform(firing.path, attempt, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]

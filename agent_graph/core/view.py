@@ -50,21 +50,24 @@ class View:
         return [slot if isinstance(slot, str) else ".".join(slot) for slot in seen]
 
     def join_input(self, name: str) -> MaybeJson:
-        if name in self._firing.seen_before and self._stale(name):
+        if self._stale(name):
             return MISSING
         if name in self._frame.graph.index:
             return self._frame.state.read(("outputs", name), self._firing.past)
         return self.read(name)
 
     def _stale(self, name: str) -> bool:
-        """Written before this join's previous firing, by a node in or behind a cycle."""
-        frame = self._frame
-        if frame.graph.nodes[self._firing.node].config.allow_stale:
+        """Of an earlier round: its writer has failed since, or it lies in or behind a cycle and wrote before this
+        join's previous firing."""
+        frame, firing = self._frame, self._firing
+        if frame.graph.nodes[firing.node].config.allow_stale:
             return False
-        who = frame.state.last_writer(*frame.input_place(name, self._firing.past), self._firing.past)
-        if who is None or who[0] != self._firing.seen_before[name]:
+        who = frame.state.last_writer(*frame.input_place(name, firing.past), firing.past)
+        if who is None:
             return False
-        return bool(frame.graph.topology.behind_cycle >> who[1] & 1)
+        if frame.failed(who[1], firing.past) is not MISSING:
+            return True
+        return who[0] == firing.seen_before.get(name) and bool(frame.graph.topology.behind_cycle >> who[1] & 1)
 
     def reducer(self, key: str) -> str:
         return self._frame.state.reducers.get(key, "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_graph.core.events import Fact, NodeFinished, RouteTaken, RunStarted
+from agent_graph.core.events import Fact, NodeFailed, NodeFinished, RouteTaken, RunStarted
 from agent_graph.core.graph import END, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact
 
@@ -18,6 +18,8 @@ _SYMBOLS: Final = {
 }  # fmt: skip
 _UNARY: Final = {"exists": "exists", "not_exists": "does not exist", "empty": "is empty", "not_empty": "is not empty"}
 _RULE_CHARS: Final = 200
+ON_ERROR: Final = "on_error"
+"""The transition to the targets of `on_error`; a `node_failed` event tells that it was taken, no `route_taken`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,9 @@ def ways(graph: Graph) -> tuple[Way, ...]:
     labels = _edge_labels(graph.spec)
     for node in graph.nodes:
         found += _chosen(node, labels) if node.type in _CHOOSERS else _onward(graph, node, labels)
+        if isinstance(node.config.on_error, dict):
+            targets = dict.fromkeys(node.config.on_error["goto"] or [END])
+            found += [Way(node.id, target, (ON_ERROR,), "on error") for target in targets]
     return tuple(found)
 
 
@@ -63,6 +68,8 @@ def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
         elif isinstance(fact, NodeFinished):
             found = by_source.get(_node_of(fact.firing), [])
             chosen = list(_chosen_by(fact, found, routes.get(fact.firing, "")))
+        elif isinstance(fact, NodeFailed) and fact.targets is not None:
+            chosen = list(_after_error(fact.targets, by_source.get(_node_of(fact.firing), [])))
         else:
             continue
         for way, name in chosen:
@@ -75,11 +82,18 @@ def _chosen_by(fact: NodeFinished, found: list[Way], transition: str) -> Iterato
     """A transition names one way, or, where a router takes all that hold, several joined by "+"."""
     names = set(transition.split("+"))
     for way in found:
-        hit = [name for name in way.transitions if name in names or not transition]
+        hit = [name for name in way.transitions if name != ON_ERROR and (name in names or not transition)]
         if not way.transitions:
             yield way, ""
         elif hit and (fact.targets is None or way.target in (fact.targets or (END,))):
             yield way, hit[0]
+
+
+def _after_error(targets: tuple[str, ...], found: list[Way]) -> Iterator[tuple[Way, str]]:
+    """Along `goto` where the node has one, else along its edges; a choosing node's edges are named by what chooses."""
+    own = [way for way in found if ON_ERROR in way.transitions]
+    for way in {way.target: way for way in reversed(own or found) if way.target in targets}.values():
+        yield way, ON_ERROR if own else next(iter(way.transitions), "")
 
 
 def _node_of(firing: str) -> str:

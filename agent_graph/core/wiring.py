@@ -12,6 +12,7 @@ from agent_graph.core.graph import END, END_RUN, START
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes.base import error_targets
 from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
 from agent_graph.core.topology import Topology, build
 
@@ -115,7 +116,7 @@ class _Names:
 
 def _wire_targets(wiring: Wiring, names: _Names) -> None:
     for parsed in wiring.nodes:
-        chosen = NODE_TYPES[parsed.type].targets(parsed.config)
+        chosen = [*NODE_TYPES[parsed.type].targets(parsed.config), *error_targets(parsed.config)]
         for target in chosen:
             names.check(target.id, parsed.pointer(target.pointer), node_id=parsed.id)
         if parsed.type == "parallel" and parsed.config.join and "/join" not in [t.pointer for t in chosen]:
@@ -178,7 +179,7 @@ def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]
         return True
     if node.type == "parallel" and edge.target == node.config.join:
         return False  # may stand, and says nothing: the branches lead there
-    targets = [target.id for target in kind.targets(node.config)]
+    targets = [target.id for target in (*kind.targets(node.config), *error_targets(node.config))]
     if edge.target not in targets:
         message = f'"{node.id}" goes where its config says, and "{edge.target}" is not among its targets'
         issues.append(Issue("EDGE_NEVER_TAKEN", message, pointer=edge.pointer, node_id=node.id, edge=edge.name,
@@ -195,10 +196,15 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     }
     if not joins:
         return []
-    out: list[list[int]] = [list(targets) for targets in wiring.targets]
+    out = [  # without what an error leads to: a handler is no part of a branch
+        [wiring.index[target.id] for target in NODE_TYPES[node.type].targets(node.config) if target.id in wiring.index]
+        for node in wiring.nodes
+    ]
     for source, target in wiring.declared:
         out[source].append(target)
-    led = {source for source, _ in wiring.declared} | set(wiring.ends)  # a gate's targets are no out-edges
+    led = {source for source, _ in wiring.declared} | set(
+        wiring.ends
+    )  # the targets of a gate or an error are no out-edges
     regions = {place: _region(place, joins, out) for place in joins}
     owners: dict[int, list[int]] = {}
     for place, region in regions.items():

@@ -77,7 +77,7 @@ class Journal:
     @property
     def finishes(self) -> bool:
         """What waits for the next commit holds the end of a firing."""
-        return any(isinstance(event.fact, e.NodeFinished) for event in self._pending)
+        return any(isinstance(event.fact, e.NodeFinished | e.NodeFailed) for event in self._pending)
 
     @property
     def level(self) -> bool:

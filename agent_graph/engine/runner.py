@@ -14,15 +14,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
+from agent_graph.core import failure
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
-from agent_graph.engine.shell import Shell
+from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -39,6 +40,8 @@ PASSING: Final = (StoreBusy, StoreFull, SequenceConflict)
 """Refusals of the store after which trying again can help."""
 FIRST_PAUSE_MS: Final = 250
 LONGEST_PAUSE_MS: Final = 15_000
+LOOK_AGAIN_MS: Final = 30_000
+"""The longest sleep between two attempts before the clock is looked at again, should the machine have slept."""
 GIVE_WAY_S: Final = 0.001
 """How long a run of pure nodes keeps the loop at most."""
 
@@ -99,6 +102,8 @@ class Runner:
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     if not isinstance(refusal, SequenceConflict):
                         self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
+                    if isinstance(refusal, StoreFull):
+                        await set_aside(self._shell, self.run.run_id, refusal)  # until a commit goes well again
                     self._wake.clear()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(pause_ms / 1000):  # see `Supervisor.wait`
@@ -116,7 +121,9 @@ class Runner:
             return False
         if self._stopping or self.run.terminal or self.run.lifecycle == "interrupted":
             return True
-        return not self._calls and self._unreached is None and (self._begun or self._held())
+        if self._calls or self._unreached is not None:
+            return False
+        return not self.run.pausing if self._begun else self._held()
 
     async def _turn(self) -> None:
         """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
@@ -131,12 +138,30 @@ class Runner:
             await self._give_up(self._unreached)
         elif not self._begun and self._unreached is None:
             self._begin()
+        elif over := self._over():
+            self._journal.record(*over)
+            self._due = True
         elif self._due:
             self._due = False
             await self._advance()
         else:
             self._wake.clear()
+            await self._sleep()
+
+    def _over(self) -> tuple[e.TimerFired, ...]:
+        """The pauses between attempts that are over; nothing new is begun before a run is interrupted."""
+        return () if self._unreached is not None else failure.due(self.run, self._shell.clock.now_ms())
+
+    async def _sleep(self) -> None:
+        """Until something is heard or asked, or the next pause between attempts is over."""
+        next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
+        if next_ms is None:
             await self._wake.wait()
+            return
+        left_ms = min(max(1, next_ms - self._shell.clock.now_ms()), LOOK_AGAIN_MS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_ms / 1000):
+                await self._wake.wait()
 
     def _begin(self) -> None:
         """Start an accepted run; take up one whose process ended, its calls in flight as new attempts."""
@@ -156,16 +181,18 @@ class Runner:
         return firing is not None and firing.attempt == action.attempt
 
     async def _hear(self) -> None:
-        """Commit the answers that have come. A host that cannot be reached interrupts the run, it does not fail it."""
+        """Commit the answers that have come. A host that cannot be reached, whatever was tried, interrupts the run; it
+        does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
             assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
-            if isinstance(fact, e.NodeFailed) and fact.error.get("class") == "unreachable":
-                self._unreached = self._unreached or fact  # answers still under way are waited for: they are paid for
+            following = failure.follow_up(self._journal.graph, self.run, fact) if _failed(fact) else fact
+            if _failed(following) and following.error.get("class") == "unreachable":
+                self._unreached = self._unreached or following  # answers under way are waited for: they are paid for
             else:
-                self._journal.record(fact)
+                self._journal.record(following)
         await self._journal.commit()
         del self._heard[: len(facts)]
         self._due = True
@@ -291,5 +318,9 @@ class Runner:
         self._asked.clear()
 
 
+def _failed(fact: e.Fact) -> TypeGuard[e.NodeFailed]:
+    return isinstance(fact, e.NodeFailed)
+
+
 def _finishes(action: Action) -> bool:
-    return isinstance(action, Record) and isinstance(action.fact, e.NodeFinished)
+    return isinstance(action, Record) and isinstance(action.fact, e.NodeFinished | e.NodeFailed)

@@ -8,6 +8,7 @@ from agent_graph.engine.clock import Clock
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
+from agent_graph.errors import AgentGraphError
 from agent_graph.store.base import Store
 
 
@@ -20,3 +21,9 @@ class Shell:
     notify: Notify
     models: Models
     limiter: Limiter
+
+
+async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
+    """Have a run whose log takes nothing read ``interrupted``, and wake who waits for it."""
+    await shell.store.runs.set_aside(run_id, {"code": refusal.code, "message": refusal.message})
+    shell.notify.committed(await shell.store.runs.get(run_id), ())

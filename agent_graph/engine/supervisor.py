@@ -24,8 +24,8 @@ from agent_graph.engine.intake import check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
-from agent_graph.engine.shell import Shell
-from agent_graph.errors import AgentGraphError, RunCapacity, RunTerminal, StoreBusy
+from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy
 from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
 
 log = logging.getLogger(__name__)
@@ -181,11 +181,15 @@ class Supervisor:
             runner = self._runners.get(run_id)
             if runner is not None and not runner.closed:
                 return
-            graph, folded = await self._folded(run_id)
-            journal = Journal(self.shell, graph, folded)
-            if journal.run.lifecycle == "running" and journal.run.status != "waiting":
-                journal.record(e.RunInterrupted(reason, error))
-                await journal.commit()
+            try:
+                graph, folded = await self._folded(run_id)
+                journal = Journal(self.shell, graph, folded)
+                if journal.run.lifecycle == "running" and journal.run.status != "waiting":
+                    journal.record(e.RunInterrupted(reason, error))
+                    await journal.commit()
+            except AgentGraphError as refusal:  # its log cannot be read, or not be written to
+                await set_aside(self.shell, run_id, refusal)
+                raise
 
     def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
@@ -223,6 +227,8 @@ class Supervisor:
             pass  # somebody ended it while it waited
         except AgentGraphError as error:
             log.error("run %s could not be taken up: %s", run_id, error.message)
+            if isinstance(error, Corrupt):
+                await set_aside(self.shell, run_id, error)
         finally:
             self._resuming.discard(run_id)
             self._pump()

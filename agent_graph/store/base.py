@@ -45,6 +45,39 @@ class RunRow:
     final_state: tuple[JsonValue, ...] = ()
     """One element once the run has a result, else empty (null is a result)."""
     usage: JsonObject = field(default_factory=dict)
+    pinned: bool = False
+    """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
+    first_seq: int = 0
+    """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run whose record may go: it has ended and is not pinned. With `pruned` only its row is left."""
+
+    run_id: str
+    graph_id: str
+    status: RunStatus
+    finished_at_ms: int
+    pruned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The database file: its size, and how much of it is in use."""
+
+    file_bytes: int
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What looking at one thing a run needs gave. `level` "unsound" is said of the store alone."""
+
+    name: str
+    level: Literal["ok", "warning", "unsound"]
+    said: str
+    details: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +211,12 @@ class RunStore(Protocol):
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
         """The latest snapshot, if any, and the events after it. A snapshot that is not what was written is passed
-        over: the events are the run. Raises `RunNotFound`, and `StoreCorrupt` when the events do not hold together."""
+        over: the events are the run. Raises `RunNotFound`, `RunPruned` when they are kept no longer, and
+        `StoreCorrupt` when the events do not hold together."""
         ...
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
-        """Events in order from `first_seq`. Raises `RunNotFound`."""
+        """Events in order from `first_seq`, or from the first that is kept. Raises `RunNotFound`."""
         ...
 
     async def verify_chain(self, run_id: str) -> int | None:
@@ -204,6 +238,20 @@ class RunStore(Protocol):
 
     async def counts(self) -> dict[str, int]:
         """How many runs have each status."""
+        ...
+
+    async def pin(self, run_id: str, *, pinned: bool) -> bool:
+        """Keep the run's record whatever the policy says, or no longer; False when that was so already. Raises
+        `RunNotFound`."""
+        ...
+
+    async def set_aside(self, run_id: str, error: JsonObject) -> None:
+        """Have the run read ``interrupted`` with `error` until a commit of it goes well; a run that has ended stays
+        as it is.
+
+        For a run whose commits are refused. It is written down where that is possible, and remembered where it is
+        not; raises nothing.
+        """
         ...
 
 
@@ -237,6 +285,30 @@ class RequestStore(Protocol):
         ...
 
 
+class RetentionStore(Protocol):
+    async def ended(self) -> tuple[Ended, ...]:
+        """Every run that has ended and is not pinned; the one that ended first comes first."""
+        ...
+
+    async def weigh(self, run_id: str) -> int:
+        """Bytes of the run's record: events, snapshot, approvals. 0 when there is none."""
+        ...
+
+    async def prune(self, run_ids: Sequence[str], *, forget: bool = False) -> tuple[str, ...]:
+        """Delete the records of these runs, in one transaction; returns those it was done to.
+
+        A run that has not ended or is pinned is passed over. What stays is the row with the result, and the answers
+        under idempotency keys, so that a key given again starts nothing anew; with `forget` these go too.
+        """
+        ...
+
+    async def space(self) -> Space: ...
+
+    async def compact(self) -> None:
+        """Give what is unused back to the file system, in steps that let commits pass."""
+        ...
+
+
 class Store(Protocol):
     """One data folder. `storage` is "durable" or "volatile" (``:memory:``)."""
 
@@ -254,5 +326,8 @@ class Store(Protocol):
 
     @property
     def requests(self) -> RequestStore: ...
+
+    @property
+    def retention(self) -> RetentionStore: ...
 
     async def aclose(self) -> None: ...

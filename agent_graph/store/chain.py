@@ -65,17 +65,23 @@ def event_of(run_id: str, event: StoredEvent) -> Event:
         raise damaged(run_id, event.seq, f"its type or a field is unknown ({error})") from error
 
 
-def first_damaged(events: Iterable[Stored], *, count: int, head: str) -> int | None:
-    """The seq of the first event of a whole log that is missing or is not what was written, else None.
+def first_damaged(events: Iterable[Stored], *, count: int, head: str, first: int = 0) -> int | None:
+    """The seq of the first event of a log that is missing or is not what was written, else None.
 
-    Where two neighbours do not fit, the event that does not fit its other neighbour either is the changed one.
+    The log is whole from event `first` on; what was before is not looked at. Where two neighbours do not fit, the
+    event that does not fit its other neighbour either is the changed one.
     """
-    links = [_link(seq, stored) for seq, stored in enumerate(events)]
+    links = [_link(seq, stored) for seq, stored in enumerate(events, first)]
+    found = _first_damaged(links, count=count - first, head=head, whole=first == 0)
+    return None if found is None else first + found
+
+
+def _first_damaged(links: Sequence[tuple[str, str | None]], *, count: int, head: str, whole: bool) -> int | None:
     if len(links) > count:
         return count
     fits = [_fits(links, seq, head if seq + 1 == count else None) for seq in range(len(links))]
     for seq, (_, prev) in enumerate(links):
-        if prev is None or (seq == 0 and prev != NO_EVENT):
+        if prev is None or (whole and seq == 0 and prev != NO_EVENT):
             return seq
         if not fits[seq]:
             following = seq + 1

@@ -19,6 +19,7 @@ import aiosqlite
 
 from agent_graph.errors import AgentGraphError, StoreBusy, StoreCorrupt, StoreFull, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.folder import is_full
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -28,6 +29,9 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
 
 BUSY_MS: Final = 5_000
+_WRITES: Final = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""How SQLite tells of a quota or a limit on a file's size, and of a real fault of the disk: only for ``ENOSPC`` does it
+say that it is full."""
 _WAL_KEPT_BYTES: Final = 16 * 2**20
 
 BEGIN_WRITE: Final = "BEGIN IMMEDIATE"  # takes the write lock now, not in the middle
@@ -127,6 +131,15 @@ class Database:
         self._check_open()
         try:
             return await on_thread(self._reader, partial(look, query))
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+    async def aside(self, job: Job[T]) -> T:
+        """Run `job` on the writing connection between two transactions; for what no transaction may hold. Raises as
+        `write` does."""
+        self._check_open()
+        try:
+            return job(self._writer._conn) if self._quick else await on_thread(self._writer, job)
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
 
@@ -235,6 +248,7 @@ def look(query: Job[T], connection: sqlite3.Connection) -> T:
 def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
     """What every writing connection is set to."""
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # says something to a new file only, and before it is WAL
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -261,11 +275,12 @@ def corrupt(path: Path | None, check: str) -> StoreCorrupt:
 
 def store_error(error: sqlite3.Error, path: Path | None) -> Exception:
     """Our error for one of SQLite's, by its primary result code; one that is a bug of ours stays as it is."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
     where = str(path or "in memory")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return corrupt(path, str(error))
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (extended in _WRITES and path is not None and is_full(path)):
         return StoreFull(f"No space is left for the database {where}; nothing was written. Make room and try again.")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(

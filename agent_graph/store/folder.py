@@ -1,9 +1,13 @@
-"""The data folder as the operating system sees it: made private and checked; may not look into any file."""
+"""The data folder as the operating system sees it: made private and checked; may not look into the database."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import shutil
 import stat
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +19,23 @@ DATABASE_NAME: Final = "agent-graph.db"
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 _ELSEWHERE: Final = "Choose another data folder, or give this one to the user who runs the program."
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_NETWORK: Final = frozenset({
+    "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs3", "nfs4", "smb2", "smb3",
+    "smbfs", "fuse.ceph", "fuse.curlftpfs", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs",
+    "fuse.sshfs",
+})  # fmt: skip
+"""File systems that several machines may write to at once: the lock and the shared memory of the database hold on one
+machine only."""
+_PROBE_BYTES: Final = 256 * 1024
 
 
 def prepare_folder(folder: Path) -> None:
     """Make the data folder, readable by its owner alone, or check that the one there can be used.
 
-    Raises `StoreUnusable`; a folder that was there keeps its mode.
+    Raises `StoreUnusable`, also on a network file system; a folder that was there keeps its mode.
     """
+    _check_local(folder)
     try:
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
         folder.chmod(PRIVATE_FOLDER)  # mkdir's mode is cut by the umask
@@ -31,12 +45,80 @@ def prepare_folder(folder: Path) -> None:
         raise StoreUnusable(
             f"The data folder {folder} cannot be made: {error.strerror}. {_ELSEWHERE}", path=str(folder)
         ) from error
+    _check_usable(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises `StoreUnusable` where `prepare_folder` would, and makes nothing."""
+    _check_local(folder)
+    _check_usable(folder)
+
+
+def _check_local(folder: Path) -> None:
+    kind = file_system(folder)
+    if kind in _NETWORK:
+        raise StoreUnusable(
+            f"The data folder {folder} is on a network file system ({kind}), where no lock keeps a second machine out "
+            "and a database can be damaged. Choose a folder on a local disk.",
+            path=str(folder),
+            reason="network",
+        )
+
+
+def _check_usable(folder: Path) -> None:
     if not folder.is_dir():
         raise StoreUnusable(f"The data folder {folder} is not a folder. Choose another.", path=str(folder))
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        raise StoreUnusable(
+            f"The data folder {folder} is on a file system that is mounted read-only. Choose another data folder.",
+            path=str(folder),
+            reason="read-only",
+        )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise StoreUnusable(
-            f"The data folder {folder} cannot be written to by this user. {_ELSEWHERE}", path=str(folder)
+            f"The data folder {folder} cannot be written to by this user. {_ELSEWHERE}",
+            path=str(folder),
+            reason="rights",
         )
+
+
+def file_system(folder: Path) -> str:
+    """The type of the file system that `folder` is or would be on (``ext4``, ``nfs4``), "" where the system does not
+    tell."""
+    try:
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    where, found, longest = folder.absolute().resolve(), "", -1
+    for line in mounts:
+        before, _, after = line.partition(" - ")
+        point = Path(before.split(" ")[4].encode().decode("unicode_escape"))  # a space is written as \\040
+        if (where == point or point in where.parents) and len(point.parts) >= longest:
+            found, longest = after.split(" ")[0], len(point.parts)
+    return found
+
+
+def free_bytes(folder: Path) -> int:
+    """What this user may still write to the file system of `folder`."""
+    return shutil.disk_usage(folder).free
+
+
+def is_full(path: Path) -> bool:
+    """Whether a write to `path` that failed can have failed for want of room: the disk, a quota, or the limit on the
+    size of one file."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY:
+        for name in (path.name, f"{path.name}-wal"):
+            with contextlib.suppress(OSError):
+                if path.with_name(name).stat().st_size + _PROBE_BYTES > limit:
+                    return True
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            probe.write(bytes(_PROBE_BYTES))
+            probe.flush()
+    except OSError:
+        return True
+    return False
 
 
 def place_file(path: Path) -> None:

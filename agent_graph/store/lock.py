@@ -7,8 +7,10 @@ the file is only a note of who it was.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
+import platform
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -36,7 +38,8 @@ class FolderLock:
         """Give the folder up; a second call does nothing. The file stays: removing it would race the next owner."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.ftruncate(descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
     async def __aenter__(self) -> FolderLock:
@@ -58,18 +61,52 @@ async def lock_folder(folder: Path, *, now_ms: int, reach: str = "") -> FolderLo
     prepare_folder(folder)
     path = folder / LOCK_NAME
     descriptor = _open(path)
+    held = False
+    try:
+        owner: JsonObject = {}
+        held = _take(descriptor, path)
+        if not held:
+            owner = await _owner(path)
+            held = not owner and _take(descriptor, path)  # without a note it was one who only looked, or who has gone
+        if not held:
+            raise _locked(folder, owner)
+    finally:
+        if not held:
+            os.close(descriptor)
+    note = canonical({"pid": os.getpid(), "host": platform.node(), "started_at_ms": now_ms, "reach": reach})
+    with contextlib.suppress(OSError):  # a full disk takes no note, and the lock holds without it
+        os.fchmod(descriptor, PRIVATE_FILE)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, note)
+    return FolderLock(folder, descriptor=descriptor)
+
+
+def _take(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
-        raise _locked(folder, await _owner(path)) from None
+        return False
     except OSError as error:
-        os.close(descriptor)
         raise StoreUnusable(f"{path} cannot be locked: {error.strerror}. Choose another data folder.") from error
-    os.fchmod(descriptor, PRIVATE_FILE)
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, canonical({"pid": os.getpid(), "started_at_ms": now_ms, "reach": reach}))
-    return FolderLock(folder, descriptor=descriptor)
+    return True
+
+
+async def owner_of(folder: Path) -> JsonObject | None:
+    """Who owns `folder`, as it wrote itself down (pid, host, started_at_ms, reach); None when nobody does.
+
+    Looks by taking the lock for a moment. Raises `StoreUnusable` when it cannot be looked at.
+    """
+    path = folder / LOCK_NAME
+    if not path.exists():
+        return None
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return await _owner(path)
+    finally:
+        os.close(descriptor)
+    return None
 
 
 def _open(path: Path) -> int:
@@ -101,6 +138,8 @@ def _note(path: Path) -> JsonObject:
 
 def _locked(folder: Path, owner: JsonObject) -> DataDirLocked:
     who = f"process {owner['pid']}" if "pid" in owner else "another process"
+    if owner.get("host") not in (None, platform.node()):
+        who += f" on {owner['host']}"
     reach = owner.get("reach")
     through = f"Talk to it through {reach}, stop it" if reach else "Stop it"
     known = {name: value for name, value in owner.items() if value != ""}

@@ -65,8 +65,9 @@ def migrate(path: Path | None, connection: sqlite3.Connection) -> bool:
             if number > version:
                 for statement in _statements(file.read_text(encoding="utf-8")):
                     connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {schema_version()}")
+        if version < schema_version():  # else nothing is written: a full disk can still be opened
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {schema_version()}")
         connection.execute(COMMIT)
     finally:
         if connection.in_transaction:

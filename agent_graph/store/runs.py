@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agent_graph.core.events import Event
-from agent_graph.errors import RunNotFound, SequenceConflict
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import AgentGraphError, RunNotFound, RunPruned, SequenceConflict
 from agent_graph.store import approvals, chain
 from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
 from agent_graph.store.columns import json_object, json_text, json_value, where
@@ -69,7 +70,7 @@ LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
 # runs as lists show them, newest first
 LIST: Final = """
 SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       error, final_state, usage
+       pinned, first_seq, error, final_state, usage
 FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
 IS: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
@@ -79,7 +80,16 @@ BEFORE: Final = "run_no < :before"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
 
-_SEQ_BITS: Final = 32
+# the first event that is kept
+FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
+# keeps a run from retention, or no longer
+PIN: Final = "UPDATE runs SET pinned = ? WHERE run_id = ? AND pinned <> ?"
+# a run that nobody can drive, although its log does not say so
+SET_ASIDE: Final = """
+UPDATE runs SET status = 'interrupted', error = ?
+WHERE run_id = ? AND status NOT IN ('completed', 'failed', 'cancelled')"""
+
+SEQ_BITS: Final = 32
 _ALL: Final = -1
 
 
@@ -90,17 +100,20 @@ class SqliteRuns:
     waits for the disk. The database has the last word: a place that has changed is read and the events encoded anew.
     """
 
-    __slots__ = ("_database", "_places")
+    __slots__ = ("_aside", "_database", "_places")
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._places: dict[str, Place] = {}
+        self._aside: dict[str, JsonObject] = {}
+        """Runs that read ``interrupted`` with this error, where not even that could be written."""
 
     async def commit(self, commit: Commit) -> None:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
         extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
         self._remember(run_id, await self._database.write(partial(write_commit, commit, extension)))
+        self._aside.pop(run_id, None)
 
     def _remember(self, run_id: str, place: Place) -> None:
         if place.status not in TERMINAL:
@@ -109,7 +122,13 @@ class SqliteRuns:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
     async def get(self, run_id: str) -> RunRow:
-        return await self._database.read(partial(find_row, run_id))
+        return self._seen(await self._database.read(partial(find_row, run_id)))
+
+    def _seen(self, row: RunRow) -> RunRow:
+        error = self._aside.get(row.run_id)
+        if error is None or row.status in TERMINAL:
+            return row
+        return replace(row, status="interrupted", error=error)
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
         return await self._database.read(partial(_load, run_id))
@@ -136,11 +155,25 @@ class SqliteRuns:
         wanted = ((HAS_STATUS, statuses), (OF_GRAPH, graph_id), (OF_THREAD, thread_id), (BEFORE, cursor is not None))
         conditions = [condition for condition, given in wanted if given]
         rows = await self._database.read(partial(_select, conditions, values))
-        shown = tuple(row for _, row in rows[:limit])
+        shown = tuple(self._seen(row) for _, row in rows[:limit])
         return shown, encode_cursor("runs", rows[limit - 1][0]) if len(rows) > limit else None
 
     async def counts(self) -> dict[str, int]:
         return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
+
+    async def pin(self, run_id: str, *, pinned: bool) -> bool:
+        await self.get(run_id)
+        changed = await self._database.write(
+            lambda connection: connection.execute(PIN, (pinned, run_id, pinned)).rowcount
+        )
+        return bool(changed)
+
+    async def set_aside(self, run_id: str, error: JsonObject) -> None:
+        self._places.pop(run_id, None)  # its status is another one now
+        try:
+            await self._database.write(lambda connection: connection.execute(SET_ASIDE, (json_text(error), run_id)))
+        except AgentGraphError:
+            self._aside[run_id] = error
 
 
 def _extend(commit: Commit, place: Place) -> Extension:
@@ -165,7 +198,7 @@ def write_commit(commit: Commit, extension: Extension | None, connection: sqlite
             _advance(commit.run, extension, connection)
     else:
         place = extension.after
-    first = _event_no(place.run_no, place.seq)
+    first = event_number(place.run_no, place.seq)
     connection.executemany(APPEND, [(first + offset, body) for offset, body in enumerate(extension.bodies)])
     seq = place.seq + len(extension.bodies)
     for approval in commit.approvals:
@@ -220,17 +253,19 @@ def find_row(run_id: str, connection: sqlite3.Connection) -> RunRow:
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
     run_no, count, head, _ = _existing(run_id, connection)
+    if _first(run_no, connection):
+        raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
     snapshot, first = None, 0
     found = connection.execute(LATEST, (run_no,)).fetchone()
     if found is not None and found[1] == _digest(found[2]) and found[0] <= count:
         first, _, snapshot = found
-    stored = _stored(run_no, connection, first_seq=first)
-    for expected, (seq, _) in enumerate(stored, start=first):
+    found_events = stored(run_no, connection, first_seq=first)
+    for expected, (seq, _) in enumerate(found_events, start=first):
         if seq != expected:
             raise chain.damaged(run_id, expected, "it is missing")
-    if first + len(stored) != count:
-        raise chain.damaged(run_id, min(first + len(stored), count), "the log does not end where the run does")
-    events = [(chain.read(run_id, one), one[1]) for one in stored]
+    if first + len(found_events) != count:
+        raise chain.damaged(run_id, min(first + len(found_events), count), "the log does not end where the run does")
+    events = [(chain.read(run_id, one), one[1]) for one in found_events]
     chain.check_tail(run_id, events, head=head)
     return snapshot, tuple(chain.event_of(run_id, event) for event, _ in events)
 
@@ -239,12 +274,18 @@ def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connect
     run_no, count, _, _ = _existing(run_id, connection)
     if first_seq >= count:
         return ()
-    return tuple(chain.read(run_id, one) for one in _stored(run_no, connection, first_seq=first_seq, limit=limit))
+    return tuple(chain.read(run_id, one) for one in stored(run_no, connection, first_seq=first_seq, limit=limit))
 
 
 def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
     run_no, count, head, _ = _existing(run_id, connection)
-    return chain.first_damaged(_stored(run_no, connection), count=count, head=head)
+    first = _first(run_no, connection)
+    return chain.first_damaged(stored(run_no, connection), first=first, count=count, head=head)
+
+
+def _first(run_no: int, connection: sqlite3.Connection) -> int:
+    (first,) = connection.execute(FIRST, (run_no,)).fetchone()
+    return int(first)
 
 
 def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
@@ -254,16 +295,16 @@ def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
     return Place(*found)
 
 
-def _stored(
-    run_no: int, connection: sqlite3.Connection, *, first_seq: int = 0, limit: int = _ALL
-) -> list[chain.Stored]:
-    start = _event_no(run_no, 0)
-    rows = connection.execute(EVENTS, (start + first_seq, _event_no(run_no + 1, 0), limit))
+def stored(run_no: int, connection: sqlite3.Connection, *, first_seq: int = 0, limit: int = _ALL) -> list[chain.Stored]:
+    """Events of the run with that number, from `first_seq` on."""
+    start = event_number(run_no, 0)
+    rows = connection.execute(EVENTS, (start + first_seq, event_number(run_no + 1, 0), limit))
     return [(event_no - start, body) for event_no, body in rows]
 
 
-def _event_no(run_no: int, seq: int) -> int:
-    return (run_no << _SEQ_BITS) + seq
+def event_number(run_no: int, seq: int) -> int:
+    """Where an event lies: the events of a run stand together, in order."""
+    return (run_no << SEQ_BITS) + seq
 
 
 def _digest(data: bytes) -> str:
@@ -278,9 +319,11 @@ def _select(
 
 
 def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, error, final_state, usage = columns
+    *plain, pinned, first_seq, error, final_state, usage = columns
     return replace(
         RunRow(*plain),
+        pinned=bool(pinned),
+        first_seq=first_seq,
         error=None if error is None else json_object(error),
         final_state=() if final_state is None else (json_value(final_state),),
         usage=json_object(usage),

@@ -30,14 +30,15 @@ from agent_graph.store.folder import place_file, prepare_folder
 from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.migrate import inspect, migrate, settle_schema
 from agent_graph.store.requests import SqliteRequests
+from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 
 class SqliteStore:
-    """`base.Store`: four families over one database. Made by `open_store`; an async context manager."""
+    """`base.Store`: five families over one database. Made by `open_store`; an async context manager."""
 
-    __slots__ = ("approvals", "database", "graphs", "requests", "runs", "storage")
+    __slots__ = ("approvals", "database", "graphs", "requests", "retention", "runs", "storage")
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -46,6 +47,7 @@ class SqliteStore:
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
+        self.retention = SqliteRetention(database)
 
     async def aclose(self) -> None:
         """Finish what is being written and close; no thread and no sidecar file is left."""

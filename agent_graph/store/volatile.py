@@ -42,6 +42,10 @@ class MemoryDatabase(Database):
         self.settle()
         return self.peek(query)
 
+    async def aside(self, job: Job[T]) -> T:
+        self.settle()
+        return self._do(job)
+
     def peek(self, query: Job[T]) -> T:
         """`read`, without what was put off."""
         return self._do(partial(look, query))
@@ -88,7 +92,7 @@ class VolatileRuns(SqliteRuns):
             await super().commit(commit)
 
     async def get(self, run_id: str) -> RunRow:
-        known, ahead = self._memory.peek(partial(find_row, run_id)), self._ahead.get(run_id)
+        known, ahead = self._seen(self._memory.peek(partial(find_row, run_id))), self._ahead.get(run_id)
         if ahead is None:
             return known
         row = ahead.row

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agent_graph.core import events as e
 from agent_graph.core.ways import WayKey, taken
+from agent_graph.errors import RunPruned
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
 
@@ -37,8 +38,10 @@ async def facts(store: Store, run_id: str, *, until_seq: int | None = None) -> A
 
 
 async def colours(deps: Deps, run_id: str) -> Marks:
-    """The marks of a run. Raises `RunNotFound`."""
+    """The marks of a run. Raises `RunNotFound`, `RunPruned`."""
     row = await deps.store.runs.get(run_id)
+    if row.first_seq:
+        raise RunPruned(f"the events of run {run_id} were pruned: how it went can be drawn no longer", run_id=run_id)
     graph = await deps.catalog.get(row.graph_id, row.graph_version)
     marks = Marks()
     seen = [event.fact async for event in facts(deps.store, run_id)]

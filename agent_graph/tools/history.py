@@ -98,15 +98,18 @@ async def graph_run_events(call: Call[EventsParams]) -> JsonObject:
             async with asyncio.timeout(left):  # not `wait_for`: before 3.12 it can swallow a cancellation
                 await changed.wait()
     return {
-        "run_id": args.run_id, "events": events, "next_cursor": following, "gap": False,
-        "truncated": following < row.seq, "dropped": 0,
+        "run_id": args.run_id, "events": events, "next_cursor": following, "gap": args.cursor < row.first_seq,
+        "truncated": following < row.seq, "dropped": max(0, row.first_seq - args.cursor),
     }  # fmt: skip
 
 
 async def event_page(
     deps: Deps, run_id: str, *, cursor: int, limit: int, max_bytes: int
 ) -> tuple[list[JsonValue], int]:
-    """Events from `cursor` on, as many as fit, and the seq after the last; one that alone is too large is cut."""
+    """Events from `cursor` on, as many as fit, and the seq after the last; one that alone is too large is cut.
+
+    Where the first events were pruned the page begins behind them, and the seq after it is behind them too.
+    """
     page: list[JsonValue] = []
     used, following = 0, cursor
     for stored in await deps.store.runs.events(run_id, first_seq=cursor, limit=limit):
@@ -116,4 +119,6 @@ async def event_page(
             break
         page.append(fitted(body, max_bytes=max_bytes) if weight > max_bytes else body)
         used, following = used + weight, stored.seq + 1
+    if not page:
+        following = max(following, (await deps.store.runs.get(run_id)).first_seq)
     return page, following

@@ -9,6 +9,7 @@ from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.core.limits import Limits
+from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
@@ -152,8 +153,9 @@ class GetParams(Params):
 
 @tool(
     "graph_run_get", GetParams, title="Get a run", read_only=True, idempotent=True,
-    description="""One run: status, times, usage, error, pending approvals, what it waits for, and the result once it
-    has ended. To wait for the end use graph_run_wait. Example: {"run_id": "run-..."}""",
+    description="""One run: status, times, usage, error, pending approvals, what it waits for; once it has ended, its
+    result, and in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
+    {"run_id": "run-..."}""",
 )  # fmt: skip
 async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     args, deps = call.args, call.deps
@@ -167,10 +169,13 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     body["waiting_for"] = [
         {"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending
     ]
-    if args.include_state or row.status in TERMINAL:
+    folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
+    if folds and (args.include_state or row.status in TERMINAL):
         graph, run = await deps.supervisor.fold(args.run_id)
         if row.status in TERMINAL and run.frame is not None:
             body["skipped"] = [node.id for node in graph.nodes if node.index not in run.frame.nth]
+        if errors := handled_errors(run):
+            body["errors"] = errors
         if args.include_state:
             body["state"] = state(run)
     return body

@@ -10,6 +10,7 @@ from pydantic import Field
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine import templates
+from agent_graph.engine.models import Models
 from agent_graph.errors import AgentGraphError, InvalidArgument, InvalidResource
 from agent_graph.tools import views
 from agent_graph.tools.deps import Deps
@@ -64,18 +65,18 @@ async def _server(deps: Deps) -> JsonObject:
     return {
         "resource": "server", "version": __version__, "storage": deps.store.storage,
         "data_dir": deps.data_dir,
-        "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await _provider(deps),
+        "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await model_host(deps.models),
         "runs": dict(await deps.store.runs.counts()),
         "capacity": {"active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load()},
         "settings": deps.settings,
     }  # fmt: skip
 
 
-async def _provider(deps: Deps) -> JsonObject:
+async def model_host(host: Models) -> JsonObject:
     """The model host's health, asked now; a host that is away is an answer, not an error."""
     try:
         async with asyncio.timeout(HEALTH_S):
-            chosen = await deps.models.get()
+            chosen = await host.get()
             models = await chosen.client.models()
     except AgentGraphError as error:
         return {"ok": False, "error_code": error.code, "error": error.message}

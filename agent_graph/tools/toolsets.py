@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agent_graph.tools import approvals, graphs, history, runs, status, templates
+from agent_graph.tools import approvals, graphs, history, keeping, runs, status, templates
 from agent_graph.tools.registry import TOOLS, Tool
 
-HOMES: Final = (graphs, runs, history, approvals, templates, status)
+HOMES: Final = (graphs, runs, history, approvals, templates, status, keeping)
 """The modules whose import registers their tools."""
 
 ORDER: Final = (

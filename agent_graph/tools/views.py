@@ -44,6 +44,10 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
         "started_at": rfc3339(started), "finished_at": rfc3339(finished), "started_at_ms": started,
         "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall}, "budget": {},
     }  # fmt: skip
+    if row.pinned:
+        body["pinned"] = True
+    if row.first_seq:
+        body["pruned"] = True
     if row.error is not None:
         body["error"] = row.error
     if row.status in TERMINAL and row.final_state:

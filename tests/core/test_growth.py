@@ -141,7 +141,7 @@ def test_brackets_inside_a_text_are_no_nesting() -> None:
 
 
 def test_a_model_reply_is_read_within_the_limits_of_the_run() -> None:
-    raw = spec([llm("a", "x", json_mode=True, repair=0)], "a>END")
+    raw = spec([llm("a", "x", json_mode=True, repair=0, retry={"max_attempts": 1})], "a>END")
     assert drive(raw, answer="[[[1]]]").end[0] == "completed"
     for limits in ({"json_depth": 2}, {"value_bytes": 6}):
         assert drive(raw, answer="[[[1]]]", **limits).end == ("failed", "MODEL_BAD_REPLY", "a")

@@ -71,7 +71,7 @@ def _settings_lines() -> Iterator[str]:
     yield "| in settings.toml | flag | environment | default | meaning |"
     yield "|---|---|---|---|---|"
     for s in SETTINGS:
-        key = f"`{s.name}`" if s.in_file else ""
+        key = f"`{s.key}`" if s.in_file else ""
         default = "the system's place for user data" if s.name == "data_dir" else s.default and f"`{s.default}`"
         yield f"| {key} | {s.flag and f'`{s.flag}`'} | `{s.env}` | {default} | {s.meaning} |"
     yield ""

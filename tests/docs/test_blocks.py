@@ -14,14 +14,15 @@ from typer.main import get_command
 from agent_graph.cli.main import commands as commands_of
 from agent_graph.core.compile import compile_graph
 from agent_graph.llm.scripted import ScriptedModel
-from agent_graph.settings import SETTINGS
+from agent_graph.settings import SETTINGS, load
 from tests.docs.pages import NAMES, PAGES, Block, blocks
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
+TOML = [block for block in BLOCKS if block.language == "toml"]
 JSON = [block for block in BLOCKS if block.language == "json"]
 DRAWN = [block for block in BLOCKS if block.language == "mermaid"]
 KNOWN = {
-    "sh": "test_shell", "json": "here", "mermaid": "here", "text": "test_shell, test_scheduling",
+    "sh": "test_shell", "json": "here", "mermaid": "here", "toml": "here", "text": "test_shell, test_scheduling",
 }  # fmt: skip
 """What a block may be, and the test that looks at it."""
 
@@ -33,6 +34,12 @@ def names(found: list[Block]) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_block_says_what_it_is(page: Path) -> None:
     assert not Counter(block.language for block in blocks(page)).keys() - KNOWN.keys()
+
+
+@pytest.mark.parametrize("block", TOML, ids=names(TOML))
+def test_a_toml_block_is_a_settings_file(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(block.text, encoding="utf-8")
+    assert "settings.toml" in load({"data_dir": str(tmp_path)}, environ={}).sources.values()
 
 
 @pytest.mark.parametrize("block", JSON, ids=names(JSON))

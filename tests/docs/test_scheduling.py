@@ -237,7 +237,7 @@ def test_a_graph_of_the_page_gives_one_record_in_every_order_of_answers(name: st
 
 
 def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
-    for change in ({"wait": "any"}, {"wait": {"count": 1}}, {"on_error": "continue"}, {"retry": {"max_attempts": 2}}):
+    for change in ({"wait": "any"}, {"wait": {"count": 1}}):
         body = spec("two_ways")
         body["nodes"][-1]["config"].update(change)
         assert {issue.code for issue in compile_graph(body).issues if issue.severity == "error"} == {

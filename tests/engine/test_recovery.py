@@ -13,7 +13,7 @@ from agent_graph.engine import journal
 from agent_graph.engine.commands import Resume
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from tests.engine.room import Gates, Room, asked, opened
-from tests.specs import gate, join, llm, passthrough, put, router, rule, spec, transform
+from tests.specs import Json, gate, join, llm, passthrough, put, router, rule, spec, transform
 
 COUNCIL = spec(
     llm("plan", "plan: {input}", output_key="plan"), llm("a", "analyst a", output_key="ra"),
@@ -121,7 +121,7 @@ async def test_a_host_that_is_gone_interrupts_and_siblings_answers_are_kept(tmp_
     gates = Gates("analyst b")
     model = ScriptedModel(lambda call: answer_or_die(gates, call))
     async with opened(model, tmp_path) as room:
-        run_id = await room.start(COUNCIL)
+        run_id = await room.start(impatient(COUNCIL))
         await gates.reached("analyst b")  # a and c have been turned away by now, or will be
         gates.open("analyst b")
         row = await room.reaches(run_id, "interrupted")
@@ -136,6 +136,12 @@ async def test_a_host_that_is_gone_interrupts_and_siblings_answers_are_kept(tmp_
         assert (row.status, row.error) == ("completed", None)
         assert asked(model, "plan:", "analyst a", "analyst b", "analyst c", "report") == [1, 2, 1, 2, 1]
         assert ("a#1", 2) in await room.started(run_id)
+
+
+def impatient(council: Json) -> Json:
+    """The same with one attempt each."""
+    once = [{**node, "config": {**node.get("config", {}), "retry": {"max_attempts": 1}}} for node in council["nodes"]]
+    return {**council, "nodes": once}
 
 
 async def answer_or_die(gates: Gates, call: CallModel) -> str | Reply:

@@ -6,9 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_graph.core import events as e
+from agent_graph.errors import StoreCorrupt
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store.db import on_thread
+from agent_graph.store.sqlite import open_store
 from tests.engine.room import Gates, Room, opened
 from tests.specs import gate, join, llm, passthrough, put, spec
 
@@ -42,6 +46,11 @@ async def test_an_answer_that_finds_no_space_is_kept_and_stored_when_there_is_so
         while not runner._journal.stale:  # noqa: ASYNC110  (no event tells of it)
             await asyncio.sleep(0)
         assert not await room.facts(run_id, e.ModelAnswered)
+        stopped = await room.reaches(run_id, "interrupted")
+        assert stopped.error is not None
+        assert stopped.error["code"] == "STORE_FULL"
+        waited = await room.data("graph_run_wait", run_id=run_id, timeout_ms=0)
+        assert (waited["run"]["status"], waited["timed_out"]) == ("interrupted", True)  # its driver tries on
         await make_room(room)
         row = await room.ended(run_id)
         assert row.status == "completed"
@@ -124,3 +133,37 @@ async def test_a_program_may_stop_while_its_store_is_full(tmp_path: Path) -> Non
         assert runner.closed
     async with opened(model, tmp_path) as room:
         assert (await room.ended(run_id)).status == "completed"
+
+
+async def damage_events(room: Room, path: Path) -> None:
+    """Overwrite the page that the table of events begins with, behind the back of the open database."""
+    page = await pragma(room, "SELECT rootpage FROM sqlite_master WHERE name = 'events'")
+    await pragma(room, "PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xa5" * 4096)
+    database: Any = room.store.database  # type: ignore[attr-defined]  # only SQLite has one
+    for connection in (database._writer, database._reader):
+        await on_thread(connection, lambda each: each.execute("PRAGMA shrink_memory"))  # nothing is remembered
+
+
+async def test_a_store_found_damaged_stops_the_run_and_the_run_says_so(tmp_path: Path) -> None:
+    gates = Gates("draft")
+    model = ScriptedModel(gates)
+    graph = spec(llm("draft", output_key="text"), llm("after"), edges="draft>after after>END")
+    async with opened(model, tmp_path) as room:
+        run_id = await room.start(graph)
+        await gates.reached("draft")
+        await damage_events(room, tmp_path / "agent-graph.db")
+        gates.open("draft")
+        row = await room.reaches(run_id, "interrupted")
+        assert row.error is not None
+        assert row.error["code"] == "STORE_CORRUPT"
+        await room.at_rest()
+        assert model.count("after") == 0
+        refused = await room.call("graph_run_state", run_id=run_id)
+        assert refused["error_code"] == "STORE_CORRUPT"
+        cancelled = await room.call("graph_run_cancel", run_id=run_id, reason="no use")
+        assert cancelled["error_code"] == "STORE_CORRUPT"
+    with pytest.raises(StoreCorrupt):
+        await open_store(tmp_path / "agent-graph.db")

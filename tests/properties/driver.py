@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from agent_graph.core import events
 from agent_graph.core.effects import CallModel, ModelAnswer, answer_to_json
 from agent_graph.core.events import Event, Fact
+from agent_graph.core.failure import follow_up
 from agent_graph.core.graph import Graph
 from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
@@ -77,7 +78,7 @@ class Drive:
                 self.gates[fact.firing] = fact
             case events.ApprovalDecided() | events.ApprovalExpired() | events.ApprovalWithdrawn():
                 self.gates.pop(fact.firing)
-            case events.ModelAnswered() | events.NodeFailed() | events.FiringCancelled():
+            case events.ModelAnswered() | events.NodeFailed() | events.NodeRetried() | events.FiringCancelled():
                 self.calls.pop(fact.firing, None)
 
     def go(self) -> Drive:
@@ -105,6 +106,7 @@ class Drive:
 
     def questions(self) -> Iterator[str]:
         yield from self.calls
+        yield from self.run.pausing
         for firing, gate in self.gates.items():
             if self.world.person(firing, gate.round, tuple(gate.allowed_decisions)) is not None:
                 yield firing
@@ -113,11 +115,16 @@ class Drive:
         if firing in self.calls:
             perform = self.calls[firing]
             assert isinstance(perform.effect, CallModel)
-            answer = self.world.model(firing, perform.effect)
+            passing = self.world.stumble(firing, perform.attempt)
+            answer = self.world.model(firing, perform.effect) if passing is None else passing
             if isinstance(answer, ModelAnswer):
                 self.record(events.ModelAnswered(firing, answer_to_json(answer), perform.attempt))
             else:
-                self.record(events.NodeFailed(firing, dict(answer), perform.attempt))
+                failed = events.NodeFailed(firing, dict(answer), perform.attempt)
+                self.record(follow_up(self.graph, self.run, failed))
+            return
+        if firing in self.run.pausing:
+            self.record(events.TimerFired(firing))
             return
         gate = self.gates[firing]
         decision = self.world.person(firing, gate.round, tuple(gate.allowed_decisions))
@@ -135,8 +142,14 @@ class Drive:
             self._record = len(self.log), canonical_record(self.graph, self.log)
         return self._record[1]
 
-    def finished(self) -> dict[str, events.NodeFinished]:
-        return {e.fact.firing: e.fact for e in self.log if isinstance(e.fact, events.NodeFinished)}
+    def finished(self) -> dict[str, events.NodeFinished | events.NodeFailed]:
+        """How firings ended after which the run went on."""
+        ends: dict[str, events.NodeFinished | events.NodeFailed] = {}
+        for event in self.log:
+            fact = event.fact
+            if isinstance(fact, events.NodeFinished) or (isinstance(fact, events.NodeFailed) and fact.targets):
+                ends[fact.firing] = fact
+        return ends
 
     def routes(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         facts = [event.fact for event in self.log]

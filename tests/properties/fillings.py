@@ -35,6 +35,8 @@ class Filling:
     def fill(self) -> None:
         for name, kind in self.shape.kinds.items():
             getattr(self, f"fill_{kind}")(name, self.shape.config[name])
+            if kind != "human_approval" and "on_error" not in self.shape.config[name] and self.rng.random() < 0.06:
+                self.shape.config[name]["on_error"] = "continue"
 
     def written_key(self, *, operand: str = "") -> str:
         """A key for a value of the kind `operand` (a reducer's operand), or any."""

@@ -2,7 +2,8 @@
 
 Pasts are plain sets of points, every view folds all contributions of its past anew, reach is a search of the graph
 without the node. Of the program it uses the node types' steps, the reducers and the path operations, nothing else.
-A firing that fails stays active for ever here, so the reading finds every firing that no failure can prevent.
+A firing that fails and whose node does not go on stays active for ever here, so the reading finds every firing that
+no failure can prevent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.ops import reducers
 from agent_graph.errors import NodeFailure
-from tests.properties.shape_reading import Feeds, after, declared_of, forward_order, ways_of
+from tests.properties.shape_reading import Feeds, after, declared_of, error_targets_of, forward_order, ways_of
 from tests.properties.world import World
 
 Point: TypeAlias = tuple[str, ...]
@@ -50,6 +51,8 @@ class Firing:
     selected: tuple[str, ...] = ()
     """Where its tokens went."""
     error: NodeFailure | None = None
+    failed: NodeFailure | None = None
+    """Why it failed while the run went on; `done` is empty then."""
     silent: bool = False
     """A gate nobody decides."""
 
@@ -72,7 +75,9 @@ class View:
         self.reentered = firing.reentered
         self.current = reading.current_of(reading.seen_write(firing.past))
         self.state = reading.state(firing.past)
-        self.books = {**self.state, "outputs": reading.outputs(firing.past), "errors": {}}
+        self.books = {
+            **self.state, "outputs": reading.outputs(firing.past), "errors": reading.failures(firing.past),
+        }  # fmt: skip
 
     def read(self, path: str) -> MaybeJson:
         return statepath.read(self.books, path)
@@ -91,7 +96,11 @@ class View:
             writers = reading.output_writers(name, firing.past)
         else:
             value, writers = self.read(name), reading.path_writers(self.resolve(name), firing.past)
-        if value is MISSING or firing.nth == 1 or not writers or reading.config(firing.node).allow_stale:
+        if value is MISSING or not writers or reading.config(firing.node).allow_stale:
+            return value
+        if writers[-1][0] in self.books["errors"]:
+            return MISSING
+        if firing.nth == 1:
             return value
         before = reading.firings[(firing.node, str(firing.nth - 1))].past
         return MISSING if reading.in_or_behind_cycle(writers[-1][0]) and writers[-1] in before else value
@@ -211,7 +220,7 @@ class Reading:
         try:
             step = NODE_TYPES[node.type].step(node, View(self, firing), tuple(firing.answers))
         except NodeFailure as failure:
-            firing.error = failure
+            self.fail(firing, failure)
             return
         match step:
             case CallModel():
@@ -219,13 +228,23 @@ class Reading:
                 if isinstance(answer, ModelAnswer):
                     firing.answers.append(answer)
                 else:
-                    firing.error = NodeFailure(answer["code"], answer["message"], failure_class=answer["class"])
+                    self.fail(firing, NodeFailure(answer["code"], answer["message"], failure_class=answer["class"]))
             case AskApproval():
                 decision = self.world.person(firing.path, step.round, step.allowed_decisions)
                 firing.silent = decision is None
                 firing.answers += [decision] if decision else []
             case Done():
                 self.finish(firing, step)
+
+    def fail(self, firing: Firing, failure: NodeFailure) -> None:
+        """The run ends, or goes on along the declared edges or to the targets of `on_error`."""
+        node = self.spec["nodes"][self.declared_at[firing.node]]
+        if node.get("config", {}).get("on_error", "fail") == "fail":
+            firing.error = failure
+            return
+        firing.failed = failure
+        targets = error_targets_of(node)
+        self.finish(firing, Done(targets=None if targets is None else tuple(targets)))
 
     def finish(self, firing: Firing, done: Done) -> None:
         firing.done = done
@@ -279,6 +298,11 @@ class Reading:
         """Every node's latest output: a node's firings follow one another, so the last in order is the latest."""
         done = [(firing.node, firing.done) for firing in self.order(past) if firing.done]
         return {node: step.output for node, step in done if step.output is not MISSING}
+
+    def failures(self, past: Past) -> dict[str, Any]:
+        """The nodes whose latest firing failed."""
+        latest = {firing.node: firing.failed for firing in self.order(past)}
+        return {node: {"code": why.code, "message": why.message} for node, why in latest.items() if why}
 
     def output_writers(self, node: str, past: Past) -> list[Point]:
         found = [firing for firing in self.order(past) if firing.node == node and firing.done]

@@ -6,11 +6,12 @@ from typing import Any
 
 
 def ways_of(spec: dict[str, Any]) -> dict[str, list[str]]:
-    """Node -> the nodes it can put a token on, once each: declared edges first, then targets."""
+    """Node -> the nodes it can put a token on, once each: declared edges first, then targets, then `on_error`."""
     declared = declared_of(spec)
     ways = {}
     for node in spec["nodes"]:
-        targets = [target for target in targets_of(node) if target not in ("END", "END_RUN")]
+        chosen = targets_of(node) + (error_targets_of(node) or [])
+        targets = [target for target in chosen if target not in ("END", "END_RUN")]
         ways[node["id"]] = list(dict.fromkeys([t for t in declared[node["id"]] if t != "END"] + targets))
     return ways
 
@@ -29,6 +30,12 @@ def targets_of(node: dict[str, Any]) -> list[str]:
         if isinstance(config.get(name), list):
             found += config[name]
     return found
+
+
+def error_targets_of(node: dict[str, Any]) -> list[str] | None:
+    """The targets of `on_error`; None when it has none."""
+    on_error: Any = node.get("config", {}).get("on_error")
+    return on_error["goto"] if isinstance(on_error, dict) else None
 
 
 def declared_of(spec: dict[str, Any]) -> dict[str, list[str]]:

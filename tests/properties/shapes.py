@@ -184,7 +184,10 @@ def _cross(shape: Shape) -> None:
     """One more way that respects no structure: an edge onwards, or a counted way back."""
     names = list(shape.kinds)
     source, target = sorted(shape.rng.sample(range(len(names)), 2))
-    if shape.kinds[names[source]] not in CHOOSING:
+    if shape.kinds[names[source]] == "llm" and shape.rng.random() < 0.5:
+        handler = "END" if shape.rng.random() < 0.2 else names[target]
+        shape.config[names[source]]["on_error"] = {"goto": [handler]}
+    elif shape.kinds[names[source]] not in CHOOSING:
         shape.edge(names[source], names[target])
     elif shape.kinds[names[source]] == "router":
         shape.choice(names[source], [names[target]])
@@ -221,6 +224,8 @@ def _lead(shape: Shape, source: str, target: str) -> None:
         shape.choice(source, [target])
     elif shape.kinds[source] == "human_approval" and shape.rng.random() < 0.3:
         shape.config[source].setdefault("on_reject", []).append(target)
+    elif shape.kinds[source] == "llm" and shape.rng.random() < 0.15:
+        shape.config[source].setdefault("on_error", {"goto": []})["goto"].append(target)
     else:
         shape.edge(source, target)
 

@@ -73,7 +73,7 @@ def test_every_law_holds_for_random_graphs(chunk: int, capsys: pytest.CaptureFix
 
 def ending(case: Case, seed: int) -> str:
     """How the run ends, by the second reading."""
-    reading = laws.read(case, laws.world_of(seed), seed)
+    reading = laws.read(case, laws.world_of(case, seed), seed)
     codes = {firing.error.code for firing in reading.firings.values() if firing.error}
     return min(codes) if codes else laws.expected_status(reading)
 

@@ -18,6 +18,10 @@ class World:
     seed: int = 0
     failing: float = 0.0
     """Share of model calls that fail for good."""
+    stumbling: float = 0.0
+    """Share of first and second attempts that fail in passing."""
+    forgiven: frozenset[str] = frozenset()
+    """Nodes whose failures are handled: a third of their calls fail for good."""
     silent: float = 0.0
     """Share of approvals nobody ever decides."""
 
@@ -28,12 +32,22 @@ class World:
     def model(self, firing: str, call: CallModel) -> ModelAnswer | dict[str, Any]:
         """The answer to `call`, or the error of a call that fails."""
         question = asdict(call)
-        if self._draw("fails", firing, question) < self.failing:
+        share = 0.3 if firing.rpartition("#")[0] in self.forgiven else self.failing
+        if self._draw("fails", firing, question) < share:
             return {"code": "MODEL_NOT_FOUND", "message": f"no model for {firing}", "class": "not_found"}
         number = int(self._draw("answer", firing, question) * 2**20)
         if call.format is not None:
             return ModelAnswer(text=json.dumps({"n": number % 7, WORDS[number % 4]: True}), prompt_tokens=3)
         return ModelAnswer(text=f"{WORDS[number % 4]} {number:x}", completion_tokens=2)
+
+    def stumble(self, firing: str, attempt: int) -> ModelAnswer | dict[str, Any] | None:
+        """What an attempt comes to that fails in passing: an answer nobody can use, or an error; mostly None."""
+        draw = self._draw("stumbles", firing, attempt)
+        if attempt > 2 or draw >= self.stumbling:
+            return None
+        if draw < self.stumbling / 2:
+            return ModelAnswer(text=" ", prompt_tokens=1)
+        return {"code": "MODEL_OVERLOADED", "message": f"busy at {draw}", "class": "overloaded"}
 
     def person(self, firing: str, round_: int, allowed: tuple[str, ...]) -> ApprovalAnswer | None:
         """The decision at a gate: changes are asked for in the first rounds only, so rework ends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import signal
 import stat
 import subprocess
@@ -49,7 +50,12 @@ async def test_the_owner_is_written_down_for_others_to_find(tmp_path: Path) -> N
     folder = tmp_path / "data"
     async with await lock_folder(folder, now_ms=AT_MS, reach="agent-graph.sock"):
         note = json.loads((folder / LOCK_NAME).read_bytes())
-        assert note == {"pid": os.getpid(), "started_at_ms": AT_MS, "reach": "agent-graph.sock"}
+        assert note == {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "started_at_ms": AT_MS,
+            "reach": "agent-graph.sock",
+        }
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert stat.S_IMODE((folder / LOCK_NAME).stat().st_mode) == 0o600
 

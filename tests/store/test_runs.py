@@ -353,7 +353,7 @@ async def test_the_settings_that_durability_rests_on_are_in_force(store: SqliteS
         "foreign_keys": 1,
         "busy_timeout": 5000,
         "application_id": 0x41475248,
-        "user_version": 1,
+        "user_version": 2,
     }
     mode = "memory" if store.storage == "volatile" else "wal"
     assert found == {"journal_mode": mode, **expected}

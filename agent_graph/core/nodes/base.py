@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, Len
 
 from agent_graph.core import statepath
 from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Missing, Path, Write
 from agent_graph.core.graph import Node
-from agent_graph.core.issues import Issue
+from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import reducers
@@ -88,6 +88,30 @@ Milliseconds = Annotated[int, Ge(1), Le(366 * 86_400_000)]
 """A span of time; a year at most."""
 
 
+FailureClass = Literal["timeout", "unreachable", "overloaded", "server_error", "bad_reply"]
+"""The classes of failures that can pass: only these are retried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often a call that fails in a way that can pass is made again, and after which delays."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    max_attempts: Annotated[int, Ge(1), Le(100)] = 3
+    """Attempts of each model, the first one included."""
+    initial_delay_ms: Annotated[int, Ge(0), Le(86_400_000)] = 250
+    """The longest delay before the second attempt."""
+    backoff_factor: Annotated[float, Ge(1), Le(100)] = 2
+    """What the longest delay is multiplied with after every attempt."""
+    max_delay_ms: Annotated[int, Ge(0), Le(86_400_000)] = 5_000
+    """What the longest delay grows to at most; a host's `Retry-After` may ask for more, up to five minutes."""
+    jitter: bool = True
+    """The delay is drawn between nothing and the longest; else it is the longest."""
+    on: list[FailureClass] = field(default_factory=list)
+    """The classes that are retried; none named = all of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
     """The fields every node type's ``config`` has. Field names and defaults are those of the spec.
@@ -103,18 +127,23 @@ class NodeConfig:
     """State path of ``{input}``; "" = the current value."""
     timeout_ms: Milliseconds | None = 120_000
     """Bounds one attempt; a pure step always keeps it."""
-    retry: dict[str, Any] | None = None
-    on_error: str | dict[str, Any] = "fail"
+    retry: Retry | None = None
+    """How a call that fails is made again; left out, three attempts."""
+    on_error: Literal["fail", "continue"] | Annotated[dict[Literal["goto"], list[str]], Len(1)] = "fail"
+    """What a failure leads to: the run fails; or the branch goes on along the out-edges; or along `goto`."""
     requirements: list[str] = field(default_factory=list)
     """Labels such as "REQ-7"; no part of behaviour."""
     executor: Literal["server", "caller"] = "server"
     merge: Literal["round", "each"] = "round"
     mutex: str = ""
 
+    def __post_init__(self) -> None:
+        given: Any = self.retry
+        if isinstance(given, dict):  # a stored spec is read without pydantic
+            object.__setattr__(self, "retry", Retry(**given))
+
 
 UNAVAILABLE_EVERYWHERE: Final = {
-    "retry": "nothing retries a node yet; leave `retry` out",
-    "on_error": 'a node\'s failure fails the run; only "fail" is available yet',
     "executor": 'nodes are performed by the server; "caller" is not available yet',
     "merge": 'a node fires once per round; "each" is not available yet',
     "mutex": "nothing holds a mutex yet; leave `mutex` out",
@@ -165,6 +194,12 @@ class NodeType(Protocol):
     def step(self, node: Node, values: Values, answers: Sequence[Answer], /) -> Done | Effect:
         """Raises `NodeFailure` when the firing fails."""
         ...
+
+
+def error_targets(config: NodeConfig) -> list[Target]:
+    """Where a failure leads, after all that the type itself can choose (engine.md 2)."""
+    goto = config.on_error["goto"] if isinstance(config.on_error, dict) else []
+    return [Target(target, pointer("on_error", "goto", place)) for place, target in enumerate(goto)]
 
 
 CURRENT: Final = "__input__"

@@ -60,6 +60,7 @@ CHOOSES: Final = False
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
     "timeout_ms": "a person's answer is bounded by `expiry_ms`",
+    "on_error": "nothing goes past a gate but a decision: give `on_reject` or `on_request_changes`",
     "on_expire": 'an expired approval fails the run; only "fail" is available yet',
     "quorum": "one decision decides; other quorums are not available yet",
     "channels": "every channel is open; closing some is not available yet",

@@ -59,7 +59,8 @@ class Config(NodeConfig):
     on_length: Literal["keep", "error"] = "keep"
     """What a text cut by `max_tokens` is worth; with a schema or `json_mode` it is always an error."""
     messages: list[Any] | None = None
-    fallback_models: list[str] = field(default_factory=list)
+    fallback_models: Annotated[list[str], Len(0, 16)] = field(default_factory=list)
+    """Asked in this order, each with attempts of its own, when the ones before it have failed."""
     tools: list[Any] = field(default_factory=list)
     max_tool_rounds: int = 5
     cache: Any = False
@@ -70,7 +71,6 @@ CHOOSES: Final = False
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
     "messages": "give `prompt` and `system`; `messages` is not available yet",
-    "fallback_models": "nothing falls back to another model yet",
     "tools": "a model cannot call tools yet",
     "max_tool_rounds": "a model cannot call tools yet",
     "cache": "answers are not cached yet",
@@ -114,10 +114,7 @@ def prepare(config: Config) -> Prompts:
 
 def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[Issue]:
     issues = path_issues(node_id, [(config.input_key, "/input_key"), (config.output_key, "/output_key")])
-    name = config.model
-    if "://" in name or ".." in name or name.startswith("/") or len(name) > 256 or any(c <= " " for c in name):
-        message = "a model is named as its host lists it, such as `llama3.2:3b`: no address, no file"
-        issues.append(Issue("FIELD_INVALID", message, pointer="/model", node_id=node_id))
+    issues += _model_issues(node_id, config)
     if isinstance(config.keep_alive, str) and not _DURATION.fullmatch(config.keep_alive[:64]):
         message = 'a number of seconds, or a duration such as "5m"'
         issues.append(Issue("FIELD_INVALID", message, pointer="/keep_alive", node_id=node_id))
@@ -125,6 +122,21 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
         issues += schema.check(config.output_schema, "/output_schema", node_id=node_id, limits=limits)
         issues += schema.unbounded(config.output_schema, "/output_schema", node_id=node_id)
     return issues + _option_issues(node_id, config)
+
+
+def _model_issues(node_id: str, config: Config) -> list[Issue]:
+    issues = []
+    fallbacks = [(name, pointer("fallback_models", place)) for place, name in enumerate(config.fallback_models)]
+    for name, at in (*([(config.model, "/model")] if config.model else []), *fallbacks):
+        address = "://" in name or ".." in name or name.startswith("/")
+        if not name or address or len(name) > 256 or any(c <= " " for c in name):
+            message = "a model is named as its host lists it, such as `llama3.2:3b`: no address, no file"
+            issues.append(Issue("FIELD_INVALID", message, pointer=at, node_id=node_id))
+    for place, (name, at) in enumerate(fallbacks):
+        if name in config.fallback_models[:place]:
+            message = f"`{name}` is named twice: what failed is not asked again"
+            issues.append(Issue("FIELD_INVALID", message, pointer=at, node_id=node_id))
+    return issues
 
 
 def _option_issues(node_id: str, config: Config) -> list[Issue]:

@@ -169,6 +169,6 @@ def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: 
 
 
 def test_what_nothing_acts_on_yet_is_named() -> None:
-    assert {"on_expire", "quorum", "channels", "self_approval", "timeout_ms", "retry"} <= set(
+    assert {"on_expire", "quorum", "channels", "self_approval", "timeout_ms", "on_error"} <= set(
         human_approval.UNAVAILABLE
     )

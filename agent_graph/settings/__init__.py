@@ -17,10 +17,9 @@ from typing import Any, Final, Literal
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
-from agent_graph.llm.hosts import parse_host
+from agent_graph.settings import values as read
+from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
-MEMORY: Final = ":memory:"
-"""The data folder that is none: everything is gone when the process ends."""
 FILE_NAME: Final = "settings.toml"
 LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
 DEFAULT: Final = "default"
@@ -28,7 +27,7 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that can be set. `name` is its field in `Settings` and its key in settings.toml."""
+    """One thing that can be set. `name` is its field in `Settings`."""
 
     name: str
     meaning: str
@@ -40,6 +39,11 @@ class Setting:
     secret: bool = False
     """Shown by nothing: not by `Settings.describe`, not in a refusal."""
     in_file: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its key in settings.toml; ``[retention]`` is a table."""
+        return self.name.replace("retention_", "retention.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,9 @@ class Settings:
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
+    retention_days: int
+    retention_runs: int
+    retention_bytes: int
     limits: Limits
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
@@ -112,108 +119,52 @@ def default_data_dir() -> Path:
     return user_data_path("agent-graph", appauthor=False)
 
 
-# ------------------------------------------------------------------------------------------------- reading one value
-
-
-def _text(value: str) -> str:
-    return value.strip()
-
-
-def _folder(value: str) -> Path | None:
-    return None if value.strip() == MEMORY else _path(value)
-
-
-def _path(value: str) -> Path:
-    return Path(value).expanduser().absolute()
-
-
-def _file(value: str) -> Path | None:
-    path = _path(value) if value else None
-    if path is not None and not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    return path
-
-
-def _host(value: str) -> str:
-    if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
-        raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
-    try:
-        parse_host(value)
-    except SettingInvalid as wrong:
-        raise ValueError(wrong.details.get("reason", wrong.message)) from None
-    return value.strip()
-
-
-def _count(value: str) -> int:
-    text = value.strip().replace("_", "")
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ValueError("it must be a whole number above 0")
-    return int(text)
-
-
-def _one_of(*known: str, later: tuple[str, ...] = ()) -> Callable[[str], str]:
-    """The values that work, and those that are named in the contract while nothing acts on them yet."""
-
-    def parse(value: str) -> str:
-        text = value.strip().lower()
-        if text in later:
-            raise ValueError(f"{text!r} is not there yet; it can be {', '.join(known)}")
-        if text not in known:
-            raise ValueError(f"it can be {', '.join(known)}{_suggestion(text, known)}")
-        return text
-
-    return parse
-
-
-def _toolsets(value: str) -> tuple[str, ...]:
-    one = _one_of("core", later=("author", "test", "connect"))
-    return tuple(dict.fromkeys(one(name) for name in value.split(",") if name.strip())) or ("core",)
-
-
-def _suggestion(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name.lower(), known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
-        "data_dir", "the data folder; `:memory:` keeps nothing", _folder, flag="--data-dir", env="AGENT_GRAPH_DATA_DIR",
-        in_file=False,
+        "data_dir", "the data folder; `:memory:` keeps nothing", read.folder, flag="--data-dir",
+        env="AGENT_GRAPH_DATA_DIR", in_file=False,
     ),
-    Setting("model", "the model of every node that names none", _text, flag="--model", env="AGENT_GRAPH_MODEL"),
+    Setting("model", "the model of every node that names none", read.text, flag="--model", env="AGENT_GRAPH_MODEL"),
     Setting(
-        "ollama_host", "where Ollama listens, in any form that Ollama takes", _host,
+        "ollama_host", "where Ollama listens, in any form that Ollama takes", read.host,
         default="http://127.0.0.1:11434", flag="--ollama-host", env="OLLAMA_HOST",
     ),
-    Setting("ollama_api_key", "sent to that host as a bearer token", _text, env="OLLAMA_API_KEY", secret=True),
+    Setting("ollama_api_key", "sent to that host as a bearer token", read.text, env="OLLAMA_API_KEY", secret=True),
     Setting(
-        "ollama_num_parallel", "calls that may be in flight at one Ollama", _count, default="4",
+        "ollama_num_parallel", "calls that may be in flight at one Ollama", read.count, default="4",
         env="OLLAMA_NUM_PARALLEL",
     ),
     Setting(
         "provider", "who answers: auto (Ollama, else the embedded model), ollama, embedded or scripted",
-        _one_of("auto", "ollama", "embedded", "scripted", later=("openai",)),
+        read.one_of("auto", "ollama", "embedded", "scripted", later=("openai",)),
         default="auto", flag="--provider", env="AGENT_GRAPH_PROVIDER",
     ),
     Setting(
-        "script", "a file of answers in place of a model; makes the provider scripted", _file, env="AGENT_GRAPH_SCRIPT"
+        "script", "a file of answers in place of a model; makes the provider scripted", read.file,
+        env="AGENT_GRAPH_SCRIPT",
     ),
     Setting(
-        "toolsets", "the tools an assistant is shown, by comma", _toolsets,
+        "toolsets", "the tools an assistant is shown, by comma", read.toolsets,
         default="core", flag="--toolsets", env="AGENT_GRAPH_TOOLSETS",
     ),
     Setting(
-        "policy_profile", "the rules a graph is held to", _one_of("baseline"),
+        "policy_profile", "the rules a graph is held to", read.one_of("baseline"),
         default="baseline", env="AGENT_GRAPH_POLICY_PROFILE",
     ),
     Setting(
         "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",
-        _one_of("full", "normal"), default="full", env="AGENT_GRAPH_SYNCHRONOUS",
+        read.one_of("full", "normal"), default="full", env="AGENT_GRAPH_SYNCHRONOUS",
     ),
     Setting(
-        "log", "what is logged: debug, info, warning or error", _one_of("debug", "info", "warning", "error"),
+        "log", "what is logged: debug, info, warning or error", read.one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", read.bound, "0",
+            env="AGENT_GRAPH_RETENTION_DAYS"),
+    Setting("retention_runs", "all but the so many runs that ended last are pruned; 0: none", read.bound, "0",
+            env="AGENT_GRAPH_RETENTION_RUNS"),
+    Setting("retention_bytes", "old runs are pruned until the database is no larger; 0: none", read.bound, "0",
+            env="AGENT_GRAPH_RETENTION_BYTES"),
 )  # fmt: skip
 
 NOT_YET: Final = {"AGENT_GRAPH_INTEGRITY_KEY_PATH": "receipts are not there yet, so there is nothing to sign"}
@@ -267,7 +218,7 @@ def _find(
 
 
 def _parse(setting: Setting, text: str, source: str) -> Any:
-    where = f"{FILE_NAME}: {setting.name}" if source == FILE_NAME else source.partition(" ")[2]
+    where = f"{FILE_NAME}: {setting.key}" if source == FILE_NAME else source.partition(" ")[2]
     try:
         return setting.parse(text)
     except ValueError as wrong:
@@ -295,10 +246,12 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
         raise SettingInvalid(f"The data folder {data_dir} is not a folder.", setting="data_dir") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
         raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
+    if isinstance(body.get("retention"), dict):
+        body |= {f"retention_{name}": value for name, value in body.pop("retention").items()}
     known = (*(s.name for s in SETTINGS if s.in_file), "limits")
     for key, value in body.items():
         if key not in known:
-            raise SettingInvalid(f"{path}: there is no setting {key!r}{_suggestion(key, known)}.", setting=key)
+            raise SettingInvalid(f"{path}: there is no setting {key!r}{read.suggestion(key, known)}.", setting=key)
         if isinstance(value, dict) != (key == "limits") or isinstance(value, bool | float):
             raise SettingInvalid(f"{path}: {key} has the wrong type.", setting=key)
         if isinstance(value, list):
@@ -332,7 +285,7 @@ def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dic
 def _limit(name: str, text: str, where: str) -> int:
     top = ceiling(name)
     try:
-        value = _count(text)
+        value = read.count(text)
     except ValueError as wrong:
         raise SettingInvalid(f"{where} is {text!r}: {wrong}.", setting=f"limits.{name}", ceiling=top) from None
     if value > top:

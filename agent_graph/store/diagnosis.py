@@ -1,0 +1,132 @@
+"""Says in findings how a data folder is: lock, folder, room, schema, integrity, chains, clock; changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import AgentGraphError
+from agent_graph.store.base import Finding
+from agent_graph.store.check import Examined, examine
+from agent_graph.store.folder import check_folder, file_system, free_bytes
+from agent_graph.store.lock import owner_of
+from agent_graph.store.migrate import schema_version
+
+LITTLE_ROOM_BYTES: Final = 256 * 2**20
+SANE_FROM_MS: Final = 1_735_689_600_000
+"""2025-01-01: no clock that is right shows less."""
+SLACK_MS: Final = 60_000
+
+
+def machine(program: str) -> Finding:
+    """The versions in use."""
+    details: JsonObject = {
+        "program": program,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.machine()}",
+        "schema": schema_version(),
+    }
+    said = f"agent-graph {program}, schema {schema_version()}, Python {details['python']}, SQLite {details['sqlite']}"
+    return Finding("versions", "ok", f"{said}, {sys.platform}", details)
+
+
+def clock(now_ms: int, *, newest_ms: int) -> Finding:
+    """Whether the time can be right: `newest_ms` is the latest that the store holds."""
+    details: JsonObject = {"now_ms": now_ms, "newest_ms": newest_ms}
+    now = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds")
+    if now_ms < SANE_FROM_MS:
+        return Finding("clock", "warning", f"it says {now}, which cannot be", details)
+    if now_ms + SLACK_MS < newest_ms:
+        behind_s = (newest_ms - now_ms) // 1000
+        return Finding("clock", "warning", f"it says {now}, {behind_s} s before the newest run was moved", details)
+    return Finding("clock", "ok", now, details)
+
+
+async def store(folder: Path, name: str, *, full: bool) -> tuple[list[Finding], int]:
+    """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none)."""
+    if not _is_there(folder):
+        return [Finding("folder", "ok", f"{folder} is not there yet; the first command makes it")], 0
+    found = [_folder(folder), _room(folder)]
+    try:
+        owner = await owner_of(folder)
+    except AgentGraphError as refusal:
+        return [*found, _unsound("owner", refusal)], 0
+    found.append(_owner(owner))
+    if not _is_there(folder / name):
+        return [*found, Finding("database", "ok", "none yet")], 0
+    try:
+        examined = await examine(folder / name, full=full, owned=owner is not None)
+    except AgentGraphError as refusal:
+        return [*found, _unsound("database", refusal)], 0
+    return [*found, *_database(examined, full=full)], examined.newest_ms
+
+
+def _unsound(name: str, refusal: AgentGraphError) -> Finding:
+    return Finding(
+        name, "unsound", f"{refusal.code}: {refusal.message}", {"error_code": refusal.code, **refusal.details}
+    )
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _folder(folder: Path) -> Finding:
+    try:
+        check_folder(folder)
+    except AgentGraphError as refusal:
+        return _unsound("folder", refusal)
+    kind = file_system(folder)
+    return Finding("folder", "ok", f"{folder} ({kind or 'unknown file system'})", {"path": str(folder), "kind": kind})
+
+
+def _room(folder: Path) -> Finding:
+    free = free_bytes(folder)
+    return Finding(
+        "room", "warning" if free < LITTLE_ROOM_BYTES else "ok", f"{free // 2**20} MiB free", {"free_bytes": free}
+    )
+
+
+def _owner(owner: JsonObject | None) -> Finding:
+    if owner is None:
+        return Finding("owner", "ok", "nobody; the folder is free")
+    started = owner.get("started_at_ms")
+    since = (
+        f" since {datetime.fromtimestamp(started / 1000, UTC).isoformat(timespec='seconds')}"
+        if isinstance(started, int)
+        else ""
+    )
+    who = f"process {owner.get('pid', 'unknown')}"
+    through = f", reached through {owner['reach']}" if owner.get("reach") else ""
+    return Finding("owner", "ok", f"{who}{since}{through}", owner)
+
+
+def _database(examined: Examined, *, full: bool) -> list[Finding]:
+    check = "integrity_check" if full else "quick_check"
+    details: JsonObject = {
+        "schema": examined.schema, "file_bytes": examined.file_bytes, "runs": examined.runs, "events": examined.events,
+        "check": check, "faults": list(examined.faults),
+    }  # fmt: skip
+    if examined.faults:
+        said = f"STORE_CORRUPT: {check}: {examined.faults[0]}; move it away and put a copy of it back"
+        found = [Finding("database", "unsound", said, details)]
+    else:
+        older = "" if examined.schema == schema_version() else ", which the next start brings up to date"
+        said = f"schema {examined.schema}{older}, {examined.file_bytes:,} bytes, {check} ok"
+        found = [Finding("database", "ok", said, details)]
+    damaged: list[JsonObject] = [{"run_id": run_id, "seq": seq} for run_id, seq in examined.damaged]
+    details = {"runs": examined.runs, "events": examined.events, "damaged": [*damaged]}
+    if damaged:
+        run_id, seq = examined.damaged[0]
+        said = f"STORE_CORRUPT: event {seq} of run {run_id} is not what was written ({len(damaged)} runs in all)"
+        found.append(Finding("events", "unsound", said, details))
+    else:
+        found.append(Finding("events", "ok", f"{examined.events} of {examined.runs} runs hold together", details))
+    return found
