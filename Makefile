@@ -2,6 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
+BENCH ?=
+PEERS ?= floor,langgraph,burr,ours
+WORKLOADS ?= w1,w2,w3,w4,w5,w6,w8,w10
+ROUNDS ?= 3
 
 .PHONY: help setup check format lint types imports test docs golden bench coverage clean
 
@@ -38,8 +42,10 @@ docs:  ## docs and examples run, and agree with the code
 golden:  ## rewrite the wire's reference files after a wanted change; read the diff
 	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden tests/docs/test_reference.py
 
-bench:  ## the benchmarks, as numbers
-	$(BIN)/python -m pytest -q tests/benchmarks
+bench:  ## beside other engines, as ratios of one run; BENCH=folder of the programs, PEERS_HOME=their environments
+	@test -f "$(BENCH)/run_all.py" || { echo "BENCH=folder of the benchmark programs (run_all.py)"; exit 2; }
+	OURS=$(CURDIR)/tests/benchmarks/bench_ours.py OURS_PYTHON=$(abspath $(BIN))/python \
+		$(PYTHON) $(BENCH)/run_all.py --peers $(PEERS) --only $(WORKLOADS) --rounds $(ROUNDS)
 
 coverage:  ## all tests with branch coverage: 100 % in core, 90 % elsewhere
 	rm -f .coverage .coverage.*

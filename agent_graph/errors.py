@@ -283,6 +283,7 @@ class ModelServerError(Upstream):
 
 class ModelBadReply(Upstream):
     """The model's reply cannot be used."""
+
     exit_code = 1
 
 

@@ -38,11 +38,15 @@ class RunAccepted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Fact):
+    """A driver took the run up for the first time."""
+
     type: ClassVar[str] = "run_started"
 
 
 @dataclass(frozen=True, slots=True)
 class RunInterrupted(Fact):
+    """Nobody drives the run until it is resumed."""
+
     type: ClassVar[str] = "run_interrupted"
     reason: str
     error: JsonObject = field(default_factory=dict)
@@ -50,17 +54,23 @@ class RunInterrupted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class RunResumed(Fact):
+    """A driver took the run up again."""
+
     type: ClassVar[str] = "run_resumed"
 
 
 @dataclass(frozen=True, slots=True)
 class RunCancelRequested(Fact):
+    """Somebody wants the run to end."""
+
     type: ClassVar[str] = "run_cancel_requested"
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunCompleted(Fact):
+    """Nothing was left to do, and the result was written."""
+
     type: ClassVar[str] = "run_completed"
 
 
@@ -74,6 +84,8 @@ class RunFailed(Fact):
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled(Fact):
+    """The run ended because somebody wanted it to."""
+
     type: ClassVar[str] = "run_cancelled"
     reason: str
 
@@ -163,6 +175,8 @@ class RouteTaken(Fact):
 
 @dataclass(frozen=True, slots=True)
 class LoopExhausted(Fact):
+    """A loop came to its bound."""
+
     type: ClassVar[str] = "loop_exhausted"
     firing: str
     count: int
@@ -181,6 +195,8 @@ class WriteConflict(Fact):
 
 @dataclass(frozen=True, slots=True)
 class FrameFailed(Fact):
+    """A failure reached a frame; what runs in it is cancelled."""
+
     type: ClassVar[str] = "frame_failed"
     error: JsonObject
     frame: str = ""
@@ -188,6 +204,8 @@ class FrameFailed(Fact):
 
 @dataclass(frozen=True, slots=True)
 class FiringCancelled(Fact):
+    """A firing was ended before it was done."""
+
     type: ClassVar[str] = "firing_cancelled"
     firing: str
     reason: str
@@ -223,6 +241,8 @@ class ApprovalVoted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecided(Fact):
+    """A gate got its answer."""
+
     type: ClassVar[str] = "approval_decided"
     firing: str
     approval_id: str
@@ -234,6 +254,8 @@ class ApprovalDecided(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalExpired(Fact):
+    """A gate's time was over before anybody decided."""
+
     type: ClassVar[str] = "approval_expired"
     firing: str
     approval_id: str
@@ -241,6 +263,8 @@ class ApprovalExpired(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalWithdrawn(Fact):
+    """A gate was closed because its run ended."""
+
     type: ClassVar[str] = "approval_withdrawn"
     firing: str
     approval_id: str
@@ -249,6 +273,8 @@ class ApprovalWithdrawn(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Warned(Fact):
+    """Something a person should see; nothing depends on it."""
+
     type: ClassVar[str] = "warning"
     firing: str
     code: str

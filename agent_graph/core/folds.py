@@ -255,7 +255,10 @@ def _remove(graph: Graph, run: Run, firing: Firing) -> None:
 def _admit(graph: Graph, run: Run) -> None:
     """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
     frame = _frame(run)
-    for firing in sorted(frame.enabled, key=lambda firing: firing.node):  # as declared: it is also how places are given
+    enabled = frame.enabled
+    if len(enabled) > 1:
+        enabled.sort(key=lambda firing: firing.node)  # as declared: it is also how places are given
+    for firing in enabled:
         if graph.nodes[firing.node].type in PLACED:
             run.queue[firing.path] = firing
         else:

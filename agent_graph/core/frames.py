@@ -202,8 +202,9 @@ class Frame:
 
     def _settle(self, dirty: Iterable[int]) -> None:
         """Enable every node that may run now; when none may, the first node of a circle; until nothing changes."""
-        forward = self.graph.topology.forward
-        todo = sorted({node for node in dirty if node in self.full}, key=forward.__getitem__)
+        todo = [*{node for node in dirty if node in self.full}]
+        if len(todo) > 1:
+            todo.sort(key=self.graph.topology.forward.__getitem__)
         while True:
             for node in todo:
                 if node not in self.running and self._may_run(node):
@@ -218,6 +219,8 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
+        if len(self.full[node]) == len(self.graph.topology.in_edges[node]):
+            return True
         found = self._running_blockers(node)
         if not found:
             found = self.blockers(node)
@@ -231,8 +234,6 @@ class Frame:
         """Some running nodes that can still put a token on an empty in-edge; the search goes on where it ended."""
         topology, full = self.graph.topology, self.full[node]
         in_edges = topology.in_edges[node]
-        if len(full) == len(in_edges):
-            return 0
         start = self.watched.get(node, 0)
         for place in chain(range(start, len(in_edges)), range(start)):
             edge = in_edges[place]
@@ -257,25 +258,27 @@ class Frame:
         taken: list[Token] = []
         body = topology.bodies.get(node, 0)
         reentered = False
-        for edge in sorted(self.full[node]):
+        full = self.full[node]
+        for edge in sorted(full):
             queue = self.tokens[edge]
             taken.append(queue.popleft())
-            source = topology.edges[edge].source
-            reentered = reentered or (source != ENTRY and bool(body >> source & 1))
+            if body:
+                source = topology.edges[edge].source
+                reentered = reentered or (source != ENTRY and bool(body >> source & 1))
             if not queue:
                 del self.tokens[edge]
-                self.full[node].discard(edge)
-        if not self.full[node]:
+                full.discard(edge)
+        if not full:
             del self.full[node]
         self.soft.discard(node)
         conflicts: tuple[Conflict, ...] = ()
         if node in self.last:
             taken.append(self.last[node])
-        past, tips, _ = taken[0]
-        depth = max(self.depths.get(node, 0), *(token.depth for token in taken))
+        past, tips, depth = taken[0]
         if len(taken) > 1:
             for token in taken[1:]:
                 past |= token.past
+                depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
         nth = self.nth[node] = self.nth.get(node, 0) + 1
@@ -283,7 +286,8 @@ class Frame:
         if self.active == 1 << node and node not in self.full and past == state.everything():
             past, tips = self._compact(tips)
         path = f"{self.path}{self.graph.nodes[node].id}#{nth}"
-        firing = Firing(node, path, nth, depth + 1, past, tips, reentered, conflicts=conflicts)
+        depth = max(depth, self.depths.get(node, 0)) + 1
+        firing = Firing(node, path, nth, depth, past, tips, reentered, conflicts=conflicts)
         if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing

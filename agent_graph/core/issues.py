@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -46,6 +45,8 @@ def pointer(*segments: str | int) -> str:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """A "did you mean" to put behind a sentence, or "" when nothing known is close to `name`."""
+    from difflib import get_close_matches  # here: only a mistake needs it
+
     near = get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
 

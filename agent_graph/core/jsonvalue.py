@@ -35,6 +35,21 @@ _sorted_encoder: Final = json.JSONEncoder(
 )
 
 
+def _made_once(encoder: json.JSONEncoder) -> Callable[[JsonValue], str]:
+    """``encoder.encode``, which makes the C encoder anew at each call: that takes longer than most values do."""
+    parts: Any = json.encoder  # typeshed knows only what is documented
+    if getattr(parts, "c_make_encoder", None) is None:  # no CPython
+        return encoder.encode
+    chunks = parts.c_make_encoder(
+        None, encoder.default, parts.encode_basestring, None, encoder.key_separator, encoder.item_separator,
+        encoder.sort_keys, encoder.skipkeys, encoder.allow_nan,
+    )  # fmt: skip
+    return lambda value: "".join(chunks(value, 0))
+
+
+_sorted_text: Final = _made_once(_sorted_encoder)
+
+
 class _NotJson(ValueError):
     """What our hooks find wrong while the parser runs."""
 
@@ -92,10 +107,11 @@ def check_value(value: Any, *, max_depth: int, max_bytes: int | None = None) -> 
 def canonical(value: JsonValue) -> bytes:
     """RFC 8785 bytes of `value`, with one addition: integers beyond 2^53 are written out exactly.
 
-    Expects a value that `check_value` accepts; ``NaN``, a lone surrogate or a longer integer is a ValueError.
+    Expects a value that `check_value` accepts (a tuple is written as a list); ``NaN``, a lone surrogate or a longer
+    integer is a ValueError.
     """
     try:
-        text = _sorted_encoder.encode(value)
+        text = _sorted_text(value)
     except RecursionError:
         return _canonical_carefully(value)
     # Either may only be text that looks like it; the careful way is right for both.
@@ -303,7 +319,7 @@ def _chunks(value: JsonValue, order: Callable[[Any], list[str]], number: Callabl
                 todo.append((item[key],))
                 todo.append(("," if place else "") + _compact_encoder.encode(key) + ":")
             todo.append("{")
-        elif isinstance(item, list):
+        elif isinstance(item, list | tuple):
             todo.append("]")
             for place, member in reversed(list(enumerate(item))):
                 todo.append((member,))

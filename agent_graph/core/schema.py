@@ -7,13 +7,15 @@ would take too many steps for a value is not applied further, and that counts as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_graph.core.issues import Issue, pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, equality_key, is_number, size
 from agent_graph.core.limits import DEFAULTS, Limits
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 STEPS: Final = 100_000
 """Keywords applied to one value, at most: so many, and `STEPS_PER_BYTE` more for every byte of the value."""
@@ -308,4 +310,6 @@ def _apply_multiple_of(_validator: Any, factor: Any, instance: Any, _schema: Any
 
 def _exact(number: float) -> Fraction:
     """As it is written: 0.1 is a tenth."""
+    from fractions import Fraction  # brings decimal numbers along, and few schemas need it
+
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))

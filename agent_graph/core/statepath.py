@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from agent_graph.core.effects import MISSING, MaybeJson
@@ -20,6 +21,7 @@ _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 _KEYS_SHOWN: Final = 20
 
 
+@lru_cache(maxsize=4096)  # the same few paths of a graph, asked at every step
 def split(path: str) -> tuple[str, ...]:
     """The segments of a dotted path or JSON Pointer; ValueError says what is wrong with it."""
     if path.startswith("/"):

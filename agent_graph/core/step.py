@@ -44,8 +44,9 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
     actions: list[Action] = []
     attempt = firing.attempt or 1
     if not firing.attempt:
-        met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
-        actions += [Record(fact) for fact in untold(run, firing.path, met)]
+        if firing.conflicts:
+            met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
+            actions += [Record(fact) for fact in untold(run, firing.path, met)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node = graph.nodes[firing.node]
     if firing.depth > graph.max_iterations:
@@ -75,7 +76,8 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
         return [*actions, Perform(firing.path, attempt, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
-    return [*actions, *(Record(fact) for fact in untold(run, firing.path, facts))]
+    actions += [Record(fact) for fact in untold(run, firing.path, facts)]
+    return actions
 
 
 def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:

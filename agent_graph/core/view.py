@@ -9,6 +9,7 @@ from agent_graph.core.effects import MISSING, MaybeJson, Path
 from agent_graph.core.frames import Firing, Frame
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.merge import BOOKS
 
 
 class View:
@@ -39,6 +40,9 @@ class View:
         return self._firing.reentered
 
     def read(self, path: str) -> MaybeJson:
+        segments = statepath.split(path)
+        if len(segments) == 1 and segments[0] not in BOOKS:  # most paths
+            return self._frame.state.read(segments[0], self._firing.past)
         return statepath.read(self._frame.state.root(path, self._firing.past), path)
 
     def resolve(self, path: str) -> Path:

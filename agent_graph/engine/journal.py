@@ -20,9 +20,12 @@ from agent_graph.engine.shell import Shell
 from agent_graph.store.base import Answered, Commit, Store
 
 SNAPSHOT_EVENTS: Final = 64
-"""Events between snapshots at least; more when the last snapshot was larger than what has been written since."""
+SNAPSHOT_BYTES: Final = 256 * 1024
+"""A snapshot is due when so many events, or bytes of them, have been written since the last."""
+WORTH: Final = 2
+"""Unless that is less than so many times what the last one weighs: so their sizes grow geometrically."""
 EVENT_BYTES: Final = 512
-"""What an event is taken to weigh, when that is compared with a snapshot."""
+"""What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
 _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
@@ -68,16 +71,12 @@ class Journal:
         self.run = folded.run
         self.stale = False
         """The log did not take what the fold holds: `catch_up` first."""
+        self.finishes = False
+        """What waits for the next commit holds the end of a firing."""
         self._shell = shell
         self._pending: list[e.Event] = []
         self._touched: dict[str, None] = {}
-        self._since = folded.since
-        self._weight = folded.weight
-
-    @property
-    def finishes(self) -> bool:
-        """What waits for the next commit holds the end of a firing."""
-        return any(isinstance(event.fact, e.NodeFinished | e.NodeFailed) for event in self._pending)
+        self._take_over(folded)
 
     @property
     def level(self) -> bool:
@@ -90,7 +89,9 @@ class Journal:
             event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
             evolve(self.graph, self.run, event)
             self._pending.append(event)
-            if isinstance(fact, _GATE_FACTS):
+            if isinstance(fact, e.NodeFinished | e.NodeFailed):
+                self.finishes = True
+            elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None
 
     async def commit(self, answered: Answered | None = None) -> None:
@@ -105,9 +106,9 @@ class Journal:
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
             approvals=gates, answered=answered,
         )  # fmt: skip
-        self._pending, self._touched = [], {}
+        self._pending, self._touched, self.finishes = [], {}, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
-        await self._shell.store.runs.commit(commit)
+        self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
         self._shell.notify.committed(commit.run, pending)
         if gates:
@@ -116,17 +117,23 @@ class Journal:
     async def catch_up(self, held: Iterable[str] = ()) -> None:
         """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""
         folded = await fold(self._shell.store, self.graph, self.run.run_id)
-        self.run, self._since, self._weight = folded.run, folded.since, folded.weight
-        self._pending, self._touched, self.stale = [], {}, False
+        self.run = folded.run
+        self._take_over(folded)
+        self._pending, self._touched, self.finishes, self.stale = [], {}, False, False
         for path in held:
             if path in self.run.open:
                 self.run.hand_over(path)
 
+    def _take_over(self, folded: Folded) -> None:
+        self._since, self._weight = folded.since, folded.weight
+        self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
+
     def _snapshot(self, count: int) -> bytes | None:
         """A snapshot now and then: never one that weighs more than what it saves."""
         self._since += count
-        if self._since < max(SNAPSHOT_EVENTS, self._weight // EVENT_BYTES) or self.run.terminal:
+        due = self._since >= SNAPSHOT_EVENTS or self._bytes >= SNAPSHOT_BYTES
+        if not due or self._bytes <= WORTH * self._weight or self.run.terminal:
             return None
         data = checkpoint.dump(self.run)
-        self._since, self._weight = 0, len(data)  # so sizes grow geometrically
+        self._since, self._bytes, self._weight = 0, 0, len(data)
         return data

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,8 +41,6 @@ FIRST_PAUSE_MS: Final = 250
 LONGEST_PAUSE_MS: Final = 15_000
 LOOK_AGAIN_MS: Final = 30_000
 """The longest sleep between two attempts before the clock is looked at again, should the machine have slept."""
-GIVE_WAY_S: Final = 0.001
-"""How long a run of pure nodes keeps the loop at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,6 @@ class Runner:
         self._due = False
         """`decide` has something new to look at."""
         self._stopping = False
-        self._give_way_at = 0.0
 
     @property
     def run(self) -> Run:
@@ -245,7 +241,6 @@ class Runner:
                 await journal.commit()
                 self._start(performs)
                 performs = []
-                await self._give_way()
                 if self._asked or self._heard:
                     self._due = bool(actions)
                     break
@@ -259,13 +254,6 @@ class Runner:
                     performs.append(action)
         stopped = self.run.terminal or self.run.lifecycle == "interrupted"
         await self._drop_calls(keep={} if stopped else self.run.out)
-
-    async def _give_way(self) -> None:
-        """Let others run now and then: a commit that waits for no disk does not."""
-        now = time.monotonic()
-        if now >= self._give_way_at:
-            await asyncio.sleep(0)
-            self._give_way_at = time.monotonic() + GIVE_WAY_S
 
     # -- calls -----------------------------------------------------------------------------------------------------
 

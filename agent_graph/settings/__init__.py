@@ -7,10 +7,8 @@ of `core.limits` are settings too: ``AGENT_GRAPH_LIMITS__<NAME>``, or ``[limits]
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -239,12 +237,17 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
     """settings.toml as a table; {} when there is none. Every key is known and every value a text, number or list."""
     path = data_dir / FILE_NAME if data_dir else None
     try:
-        body = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
+        text = path.read_text(encoding="utf-8") if path else ""
+        if not text:
+            return {}
+        import tomllib  # here: most folders have no such file
+
+        body = tomllib.loads(text)
     except FileNotFoundError:
         return {}
     except NotADirectoryError:
         raise SettingInvalid(f"The data folder {data_dir} is not a folder.", setting="data_dir") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+    except (OSError, ValueError) as wrong:  # no UTF-8 and no TOML are ValueErrors
         raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
     if isinstance(body.get("retention"), dict):
         body |= {f"retention_{name}": value for name, value in body.pop("retention").items()}
@@ -272,6 +275,8 @@ def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dic
         if name in LATER:
             raise SettingInvalid(f"{where} is set, but {LATER[name]}. Unset it.", setting=f"limits.{name}")
         if name not in known:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, known, n=1)
             hint = f" Did you mean {LIMITS_PREFIX}{close[0].upper()}?" if close else ""
             raise SettingInvalid(f"{where}: there is no such limit.{hint}", setting=f"limits.{name}", known=list(known))

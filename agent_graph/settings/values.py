@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -83,5 +82,7 @@ def toolsets(value: str) -> tuple[str, ...]:
 
 def suggestion(name: str, known: tuple[str, ...]) -> str:
     """What was probably meant, as the end of a sentence."""
+    from difflib import get_close_matches  # here: only a mistake needs it
+
     close = get_close_matches(name.lower(), known, n=1)
     return f"; did you mean {close[0]}?" if close else ""

@@ -198,8 +198,9 @@ class GraphStore(Protocol):
 
 
 class RunStore(Protocol):
-    async def commit(self, commit: Commit) -> None:
-        """Write it all in one transaction, durable when this returns. Concurrent commits share a transaction
+    async def commit(self, commit: Commit) -> int:
+        """Write it all in one transaction, durable when this returns; how many bytes the events took, 0 where they are
+        written when somebody reads them. Concurrent commits share a transaction
         (group commit), none waits longer than one fsync for it. Raises `SequenceConflict`, `StoreFull`, `StoreBusy`;
         `RunNotFound` or, with `create`, `GraphVersionNotFound` when what it belongs to is not stored; for `answered`
         `IdempotencyConflict` (same key, another request) and `AlreadyAnswered` (same key, same request)."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from agent_graph.core.events import Event, from_json, to_json
-from agent_graph.core.jsonvalue import JsonObject, canonical
+from agent_graph.core.jsonvalue import canonical
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import StoredEvent
 from agent_graph.store.columns import json_object
@@ -34,8 +34,7 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[str], 
     for event in events:
         if event.seq != seq:
             raise ValueError(f"event {event.seq} stands where event {seq} belongs")
-        fields: dict[str, Any] = to_json(event.fact)
-        body: JsonObject = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        body = to_json(event.fact)
         body.update(seq=seq, at_ms=event.at_ms, prev=head)
         data = canonical(body)
         head = _hash(data)

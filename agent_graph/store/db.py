@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,8 @@ from agent_graph.store.folder import is_full
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[sqlite3.Connection], T]
-"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends."""
+"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends; perhaps
+again, after what it did was undone."""
 
 Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
@@ -33,6 +35,7 @@ _WRITES: Final = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite
 """How SQLite tells of a quota or a limit on a file's size, and of a real fault of the disk: only for ``ENOSPC`` does it
 say that it is full."""
 _WAL_KEPT_BYTES: Final = 16 * 2**20
+_TURN_S: Final = 0.001
 
 BEGIN_WRITE: Final = "BEGIN IMMEDIATE"  # takes the write lock now, not in the middle
 BEGIN_READ: Final = "BEGIN"  # several reads of one moment
@@ -41,6 +44,9 @@ ROLLBACK: Final = "ROLLBACK"  # nothing of the transaction happened
 SAVEPOINT: Final = "SAVEPOINT member"  # one member of a group begins
 RELEASE: Final = "RELEASE member"  # the member lands with the group
 ROLLBACK_TO: Final = "ROLLBACK TO member"  # the member is refused, the group goes on
+
+REFUSALS: Final = (AgentGraphError, AlreadyAnswered, sqlite3.Error)
+"""What undoes one job and not its group."""
 
 
 async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connection:
@@ -91,12 +97,15 @@ class Database:
         self.path = path
         self._quick = synchronous == "normal"
         """A commit waits for no disk."""
+        self._turn_ends = 0.0
         self.transactions = 0
         """How many write transactions were committed."""
         self._writer = writer
         self._reader = reader
         self._queue: list[tuple[Job[Any], asyncio.Future[Any]]] = []
         self._writing = False
+        self._crowded = False
+        """The last group had several members: whoever comes first waits a moment for the others."""
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -107,7 +116,7 @@ class Database:
         nothing; later, it may have. Raises `StoreFull`, `StoreBusy`, `StoreCorrupt`, `StoreUnusable`.
         """
         self._check_open()
-        if self._writing:
+        if self._writing or self._crowded:
             return await self._enqueue(job)
         try:
             result = await self._write_alone(job)
@@ -119,7 +128,9 @@ class Database:
     async def _write_alone(self, job: Job[T]) -> list[object]:
         """Half the loop's work of a group of one."""
         if self._quick:
-            return transact([job], self._writer._conn)
+            done = transact([job], self._writer._conn)
+            await self.give_way()
+            return done
         self._writing = True
         try:
             return await on_thread(self._writer, partial(transact, [job]))
@@ -134,12 +145,18 @@ class Database:
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
 
+    async def give_way(self) -> None:
+        """Let others run now and then: whoever writes and waits for nothing would keep the loop to himself."""
+        if time.monotonic() >= self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = time.monotonic() + _TURN_S
+
     async def aside(self, job: Job[T]) -> T:
         """Run `job` on the writing connection between two transactions; for what no transaction may hold. Raises as
         `write` does."""
         self._check_open()
         try:
-            return job(self._writer._conn) if self._quick else await on_thread(self._writer, job)
+            return job(self._writer._conn) if self._quick and not self._writing else await on_thread(self._writer, job)
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
 
@@ -161,9 +178,12 @@ class Database:
     async def _enqueue(self, job: Job[T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.append((job, future))
+        if not self._writing:
+            self._next_group()
         return await future
 
     def _next_group(self) -> None:
+        """Begin to write what is queued: at the loop's next turn, so that all who are about to write are in it."""
         self._writing = bool(self._queue)
         self._flushing = asyncio.create_task(self._flush()) if self._queue else None
 
@@ -172,7 +192,10 @@ class Database:
             while self._queue:
                 group = [(job, future) for job, future in self._queue if not future.done()]
                 self._queue.clear()
+                self._crowded = len(group) > 1
                 await self._commit(group)
+                if self._crowded:
+                    await asyncio.sleep(0)  # those who are through go on, and may have more to write
         finally:
             self._writing = False
 
@@ -207,10 +230,20 @@ class Database:
 
 
 def transact(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
-    """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened."""
+    """The results or refusals of all `jobs` after one COMMIT; raises when none of it happened.
+
+    Nearly always no job is refused, so each gets a savepoint of its own only when one was: then they are done again.
+    """
     connection.execute(BEGIN_WRITE)
     try:
-        outcomes = [jobs[0](connection)] if len(jobs) == 1 else [_attempt(job, connection) for job in jobs]
+        try:
+            outcomes = [job(connection) for job in jobs]
+        except REFUSALS:
+            if len(jobs) == 1 or not connection.in_transaction:
+                raise
+            connection.execute(ROLLBACK)
+            connection.execute(BEGIN_WRITE)
+            outcomes = [_attempt(job, connection) for job in jobs]
         connection.execute(COMMIT)
     finally:
         if connection.in_transaction:
@@ -226,7 +259,7 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> object:
     connection.execute(SAVEPOINT)
     try:
         outcome = job(connection)
-    except (AgentGraphError, AlreadyAnswered, sqlite3.Error) as refusal:
+    except REFUSALS as refusal:
         if not connection.in_transaction:  # SQLite itself rolled everything back: a full disk, a read error
             raise
         connection.execute(ROLLBACK_TO)

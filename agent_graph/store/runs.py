@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -108,12 +109,14 @@ class SqliteRuns:
         self._aside: dict[str, JsonObject] = {}
         """Runs that read ``interrupted`` with this error, where not even that could be written."""
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit) -> int:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
         extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
-        self._remember(run_id, await self._database.write(partial(write_commit, commit, extension)))
+        there, weight = await self._database.write(partial(write_commit, commit, extension))
+        self._remember(run_id, there)
         self._aside.pop(run_id, None)
+        return weight
 
     def _remember(self, run_id: str, place: Place) -> None:
         if place.status not in TERMINAL:
@@ -185,8 +188,9 @@ def _extend(commit: Commit, place: Place) -> Extension:
     return Extension(place, bodies, columns, head)
 
 
-def write_commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> Place:
-    """All of one commit; whoever calls gives the transaction and undoes it when this raises."""
+def write_commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> tuple[Place, int]:
+    """All of one commit, and the bytes of its events; whoever calls gives the transaction, and undoes it when this
+    raises."""
     check_new(commit.answered, connection)
     if commit.create or extension is None or not _advance(commit.run, extension, connection):
         place = _place(commit, connection)
@@ -204,9 +208,11 @@ def write_commit(commit: Commit, extension: Extension | None, connection: sqlite
     for approval in commit.approvals:
         approvals.keep(approval, place.run_no, connection)
     if commit.snapshot is not None:
-        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(commit.snapshot), commit.snapshot))
+        data = zlib.compress(commit.snapshot, zlib.Z_BEST_SPEED)  # on the connection's thread: nobody waits for it
+        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(data), data))
     reserve(commit.answered, connection)
-    return Place(place.run_no, seq, extension.head, commit.run.status)
+    weight = sum(map(len, extension.bodies))  # characters, which for most texts are bytes
+    return Place(place.run_no, seq, extension.head, commit.run.status), weight
 
 
 def _place(commit: Commit, connection: sqlite3.Connection) -> Place:
@@ -258,7 +264,7 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
     snapshot, first = None, 0
     found = connection.execute(LATEST, (run_no,)).fetchone()
     if found is not None and found[1] == _digest(found[2]) and found[0] <= count:
-        first, _, snapshot = found
+        first, snapshot = found[0], zlib.decompress(found[2])
     found_events = stored(run_no, connection, first_seq=first)
     for expected, (seq, _) in enumerate(found_events, start=first):
         if seq != expected:

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import aiosqlite
 
 from agent_graph.core.events import Event
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.db import Database, Job, look, store_error, transact
 from agent_graph.store.runs import SqliteRuns, find_row, write_commit
@@ -36,6 +37,7 @@ class MemoryDatabase(Database):
         self.settle()
         [result] = self._do(partial(transact, [job]))
         self.transactions += 1
+        await self.give_way()
         return result  # type: ignore[return-value]  # what `job` gave
 
     async def read(self, query: Job[T]) -> T:
@@ -86,10 +88,12 @@ class VolatileRuns(SqliteRuns):
         self._memory = database
         self._ahead: dict[str, _Ahead] = {}
 
-    async def commit(self, commit: Commit) -> None:
-        if not self._put_off(commit):
-            self._memory.settle()
-            await super().commit(commit)
+    async def commit(self, commit: Commit) -> int:
+        if self._put_off(commit):
+            await self._memory.give_way()
+            return 0
+        self._memory.settle()
+        return await super().commit(commit)
 
     async def get(self, run_id: str) -> RunRow:
         known, ahead = self._seen(self._memory.peek(partial(find_row, run_id))), self._ahead.get(run_id)
@@ -101,6 +105,10 @@ class VolatileRuns(SqliteRuns):
             started_at_ms=row.started_at_ms, finished_at_ms=row.finished_at_ms, error=row.error,
             final_state=row.final_state,
         )  # fmt: skip
+
+    async def set_aside(self, run_id: str, error: JsonObject) -> None:
+        self._memory.settle()  # or a place would be remembered that is none any more
+        await super().set_aside(run_id, error)
 
     def _put_off(self, commit: Commit) -> bool:
         """Keep a commit of nothing but events to a run that stands where it expects; else it is the database's."""
@@ -125,6 +133,7 @@ class VolatileRuns(SqliteRuns):
     def _write_all(self, connection: sqlite3.Connection) -> None:
         for run_id, one in self._ahead.items():
             self._places.pop(run_id, None)
-            self._remember(run_id, write_commit(Commit(one.row, one.first, one.events), None, connection))
+            place, _ = write_commit(Commit(one.row, one.first, one.events), None, connection)
+            self._remember(run_id, place)
         self._ahead = {}
         self._memory.put_off = None

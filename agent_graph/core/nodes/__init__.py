@@ -1,31 +1,55 @@
-"""The node types: one module each, under its name in a spec."""
+"""The node types: one module each, under its name in a spec, imported when a graph first has one."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_graph.core.nodes import (
-    human_approval,
-    join,
-    llm,
-    loop,
-    parallel,
-    passthrough,
-    router,
-    state_transform,
-)
 from agent_graph.core.nodes.base import NodeType
 
-NODE_TYPES: Final[dict[str, NodeType]] = {
-    "llm": llm,
-    "router": router,
-    "passthrough": passthrough,
-    "state_transform": state_transform,
-    "join": join,
-    "parallel": parallel,
-    "loop": loop,
-    "human_approval": human_approval,
-}
+if TYPE_CHECKING:
+    from agent_graph.core.nodes import (
+        human_approval,
+        join,
+        llm,
+        loop,
+        parallel,
+        passthrough,
+        router,
+        state_transform,
+    )
+
+    _CHECKED: tuple[NodeType, ...] = (
+        llm, router, passthrough, state_transform, join, parallel, loop, human_approval,
+    )  # fmt: skip
+
+
+class _OnDemand(Mapping[str, NodeType]):
+    """Modules by name. A process that wakes one run pays for the types of its graph, not for all there are."""
+
+    def __init__(self, *names: str) -> None:
+        self._modules: dict[str, Any] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> NodeType:
+        module = self._modules[name]
+        if module is None:
+            module = self._modules[name] = import_module(f"{__name__}.{name}")
+        return module  # type: ignore[no-any-return]  # see _CHECKED
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+NODE_TYPES: Final = _OnDemand(
+    "llm", "router", "passthrough", "state_transform", "join", "parallel", "loop", "human_approval"
+)
 
 UNAVAILABLE_TYPES: Final = {
     "subgraph": "a graph inside a graph is not available yet",
