@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Path
 from agent_graph.core.frames import Firing, Frame
@@ -47,11 +45,6 @@ class View:
 
     def resolve(self, path: str) -> Path:
         return self._frame.state.resolve(path, self._firing.past)
-
-    def names(self) -> Sequence[str]:
-        state, past = self._frame.state, self._firing.past
-        seen = [slot for slot in state.slots() if state.read(slot, past) is not MISSING]
-        return [slot if isinstance(slot, str) else ".".join(slot) for slot in seen]
 
     def join_input(self, name: str) -> MaybeJson:
         if self._stale(name):

@@ -115,13 +115,3 @@ def test_a_text_is_given_up_as_soon_as_it_is_too_large() -> None:
     assert parse("ab{a}").render(lambda path: "c", max_bytes=3) == "abc"
     with pytest.raises(NodeFailure):
         parse("ab{a}d").render(lambda path: "c", max_bytes=3)
-
-
-def test_a_missing_value_is_told_the_name_that_was_probably_meant() -> None:
-    with pytest.raises(NodeFailure) as caught:
-        parse("{drfat}").render(lambda _: MISSING, max_bytes=100, names=lambda: ["plan", "draft", "outputs.a"])
-    assert caught.value.message == (
-        'there is no value for {drfat}; did you mean "draft"? write {drfat?} where it may be absent'
-    )
-    with pytest.raises(NodeFailure, match=r"\{run_inptu\}; did you mean \"run_input\"\?"):
-        parse("{run_inptu}").render(lambda _: MISSING, max_bytes=100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +35,6 @@ class State:
 
     def resolve(self, path: str) -> Path:
         return statepath.resolve(self.state, path)
-
-    def names(self) -> Sequence[str]:
-        return [*self.state]
 
     def join_input(self, name: str) -> MaybeJson:
         return self.read(name)

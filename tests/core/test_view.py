@@ -75,9 +75,3 @@ def test_an_input_that_was_deleted_since_is_not_there() -> None:
     at = play(graph, {"k": 1, "goal": "g"})
     assert seen_by_the_join(at) == [[1, "g"]]
     assert at.run.status == "completed"
-
-
-def test_the_names_a_firing_could_have_meant_are_those_of_its_past() -> None:
-    at = play(compiled([llm("a"), writes("w", k=1), llm("b")], "a>w w>b"), {"given": 1})
-    assert sorted(view(at, "a#1").names()) == ["given"]
-    assert sorted(view(at.answer("a#1", "A"), "b#1").names()) == ["given", "k", "outputs.a"]

@@ -52,10 +52,6 @@ class Values(Protocol):
         """The segments a write to `path` goes to; an existing flat key that contains dots is one segment."""
         ...
 
-    def names(self) -> Sequence[str]:
-        """The top-level keys there are and ``outputs.<node>`` of the nodes that left one; for messages."""
-        ...
-
     def join_input(self, name: str) -> MaybeJson:
         """A join's input: a node id means that node's output, else a path. MISSING too when it is stale
         (written before this join's previous firing, engine.md 3) and the join does not allow that."""
@@ -230,8 +226,7 @@ def placeholder_values(values: Values, input_key: str) -> Callable[[str], MaybeJ
 def rendered(template: Template, values: Values, input_key: str) -> str:
     """The text of a template; `NodeFailure` PROMPT_VALUE_MISSING, or VALUE_TOO_LARGE beyond the prompt limit."""
     limit = values.limits.prompt_bytes
-    text = template.render(placeholder_values(values, input_key), max_bytes=limit, names=values.names)
-    return bounded_prompt(text, limit=limit)
+    return bounded_prompt(template.render(placeholder_values(values, input_key), max_bytes=limit), limit=limit)
 
 
 def bounded_prompt(text: str, *, limit: int) -> str:

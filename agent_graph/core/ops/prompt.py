@@ -9,12 +9,11 @@ text, so JSON needs no escaping.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from agent_graph.core.effects import MaybeJson, Missing
-from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import canonical, text_of
 from agent_graph.errors import NodeFailure
 
@@ -43,17 +42,14 @@ class Template:
     def placeholders(self) -> tuple[Placeholder, ...]:
         return tuple(part for part in self.parts if isinstance(part, Placeholder))
 
-    def render(
-        self, resolve: Callable[[str], MaybeJson], *, max_bytes: int, names: Callable[[], Iterable[str]] = tuple
-    ) -> str:
+    def render(self, resolve: Callable[[str], MaybeJson], *, max_bytes: int) -> str:
         """The text with every value in its place: strings raw, other values as compact JSON.
 
         Raises `NodeFailure` PROMPT_VALUE_MISSING, with every missing path in its details, and VALUE_TOO_LARGE as soon
-        as the text has more than `max_bytes` characters (bytes are never fewer). `names` tells what could have been
-        meant.
+        as the text has more than `max_bytes` characters (bytes are never fewer).
         """
         found = {place: resolve(place.path) for place in dict.fromkeys(self.placeholders)}
-        _check_present(found, names)
+        _check_present(found)
         texts = {place: _text(place, value) for place, value in found.items()}
         left = max_bytes
         for part in self.parts:
@@ -90,13 +86,12 @@ def _flush(literal: list[str], parts: list[str | Placeholder]) -> None:
         parts.append(text)
 
 
-def _check_present(found: dict[Placeholder, MaybeJson], names: Callable[[], Iterable[str]]) -> None:
+def _check_present(found: dict[Placeholder, MaybeJson]) -> None:
     missing = [place.path for place, value in found.items() if isinstance(value, Missing) and not place.optional]
     if missing:
         paths = list(dict.fromkeys(missing))
         named = ", ".join(f"{{{path}}}" for path in paths)
-        near = suggest(paths[0], ["input", "run_input", *names()])
-        message = f"there is no value for {named}{near or ';'} write {{{paths[0]}?}} where it may be absent"
+        message = f"there is no value for {named}; write {{{paths[0]}?}} where it may be absent"
         raise NodeFailure("PROMPT_VALUE_MISSING", message, paths=paths)
 
 

@@ -34,9 +34,6 @@ class Seen:
     def resolve(self, path: str) -> Path:
         return statepath.resolve(self.state, path)
 
-    def names(self) -> Sequence[str]:
-        return [*self.state]
-
     def join_input(self, name: str) -> MaybeJson:
         if name in self.stale:
             return MISSING
