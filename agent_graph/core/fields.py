@@ -55,11 +55,11 @@ def faults(error: ValidationError, value: Any) -> list[Field]:
         kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
         path = _path(one["loc"], value, absent=kind == "required")
         found.setdefault((kind, path), []).append(_sentence({**one}))
-    paths = [path for _, path in found]
+    around = {path[:length] for _, path in found for length in range(len(path))}
     return [
         Field(kind, path, " or ".join(dict.fromkeys(sentences)))
         for (kind, path), sentences in found.items()
-        if not any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+        if path not in around
     ]
 
 

@@ -430,3 +430,9 @@ def test_a_mode_that_is_not_there_yet_is_refused_and_not_offered() -> None:
     assert "'quorum'" in wrong[2]
     assert "vote" not in wrong[2]
     assert '"vote"' not in json.dumps(json_schema())
+
+
+@pytest.mark.timeout(20)
+def test_thousands_of_unknown_fields_are_all_told_in_time_that_grows_with_their_number() -> None:
+    node = {"id": "a", "type": "llm"} | {f"promptt{number}": 1 for number in range(20_000)}
+    assert len(issues({"name": "g", "entry": "a", "nodes": [node]}, "UNKNOWN_FIELD")) == 20_000

@@ -16,6 +16,8 @@ def asks(node_id: str, *read: str, **config: Any) -> Json:
     return llm(node_id, prompt, output_key=node_id, **config)
 
 
+FLAKY = "d"
+"""The node whose model fails at first: its run waits before it tries again."""
 CHAIN = spec(
     asks("a"), asks("b", "a"), asks("c", "b"), asks("d", "c"), asks("e", "d"),
     edges="a>b b>c c>d d>e e>END", output_key="e", name="chain",
