@@ -43,9 +43,8 @@ def list_(
             (gate["approval_id"], gate["status"], gate["graph_id"], gate["node_id"], one_line(gate["prompt"], 60))
             for gate in data["approvals"]
         ]
-        give(
-            table(rows, head=("APPROVAL", "STATUS", "GRAPH", "NODE", "WHAT IS ASKED")) or "nothing waits for a decision"
-        )
+        none = "nothing waits for a decision" if status == "pending" and not run_id else "no approvals match"
+        give(table(rows, head=("APPROVAL", "STATUS", "GRAPH", "NODE", "WHAT IS ASKED")) or none)
         return DONE
 
     finish(work(), as_json=as_json)
@@ -94,8 +93,9 @@ def decide(
 
     async def work() -> int:
         from agent_graph.cli import watching
-        from agent_graph.cli.progress import view
+        from agent_graph.cli.progress import now_ms, view
 
+        since_ms = now_ms()
         async with Desk(settings_of(data_dir, **flags), drives=True, remark=say) as desk:
             answer = await watching.decide(desk, approval, decision, note=note, by=by)
             if not answer["ok"]:
@@ -109,6 +109,6 @@ def decide(
             if not desk.owns:
                 say(f"{run_id} goes on in the process that owns the data folder")
                 return DONE
-            return await watching.see_through(desk, run_id, view=view(), as_json=False)
+            return await watching.see_through(desk, run_id, view=view(since_ms=since_ms), as_json=False)
 
     finish(work(), as_json=as_json)

@@ -48,6 +48,7 @@ def validate(
 
     async def work() -> int:
         async with nowhere() as desk:
+            sources.check_no_template(file)
             spec = sources.read_spec(file, limits=desk.settings.limits)
             answer = await desk.call("graph_create", {"spec": spec, "action": "validate"})
         if not answer["ok"]:
@@ -90,6 +91,8 @@ def render(
         async with desk:
             answer = await desk.call("graph_render", arguments)
         if not answer["ok"]:
+            if source.graph_id and answer["error_code"] == "GRAPH_NOT_FOUND":
+                raise sources.unknown(graph)
             return refuse(answer, as_json=as_json)
         data: Any = answer["data"]
         if as_json:
@@ -116,7 +119,10 @@ def templates(
 
     async def work() -> int:
         if action not in ("", "show") or bool(action) != bool(template_id):
-            raise typer.BadParameter("say `templates`, or `templates show ID`")
+            from agent_graph.engine.templates import templates as known
+
+            hint = f"; to see one: agent-graph templates show {action}" if action in known() else ""
+            raise typer.BadParameter(f"say `templates`, or `templates show ID`{hint}")
         async with nowhere() as desk:
             answer = await desk.call("graph_template_list", {})
         data: Any = answer["data"]
@@ -172,7 +178,10 @@ def graphs(
             (each["graph_id"], each["node_count"], each["graph_version"][:19], one_line(each["description"], 80))
             for each in data["graphs"]
         ]
-        give(table(rows, head=("GRAPH", "NODES", "VERSION", "WHAT IT IS")) or "no graphs yet")
+        give(
+            table(rows, head=("GRAPH", "NODES", "VERSION", "WHAT IT IS"))
+            or ("no graphs match" if query else "no graphs yet")
+        )
         return DONE
 
     finish(work(), as_json=as_json)

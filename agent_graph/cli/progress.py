@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,15 +21,22 @@ ROWS: Final = 8
 """Lines of streaming text, shared by the nodes that run."""
 
 
-def view() -> View:
-    """The view that fits where stderr goes."""
-    return TerminalView() if sys.stderr is not None and sys.stderr.isatty() else View()
+def now_ms() -> int:
+    """The time of this machine, as events have it."""
+    return time.time_ns() // 1_000_000
+
+
+def view(*, since_ms: int = 0) -> View:
+    """The view that fits where stderr goes; what happened before `since_ms` is not told again."""
+    kind = TerminalView if sys.stderr is not None and sys.stderr.isatty() else View
+    return kind(since_ms=since_ms)
 
 
 class View:
     """Lines on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, since_ms: int = 0) -> None:
+        self._since_ms = since_ms
         self._first_ms: int | None = None
         self._started_ms: dict[str, int] = {}
         self._tokens: dict[str, int] = {}
@@ -38,7 +46,7 @@ class View:
         if "seq" not in item:
             return
         at_ms, firing = _int(item.get("at_ms")), str(item.get("firing", ""))
-        if self._first_ms is None:
+        if self._first_ms is None and at_ms >= self._since_ms:
             self._first_ms = at_ms
         if item["type"] == "node_started":
             self._started_ms[firing] = at_ms
@@ -46,7 +54,7 @@ class View:
             answer: Any = item.get("answer", {})
             self._tokens[firing] = _int(answer.get("completion_tokens"))
         line = told(item, took_ms=at_ms - self._started_ms.get(firing, at_ms), tokens=self._tokens.get(firing, 0))
-        if line:
+        if line and self._first_ms is not None:
             self.line(f"{(at_ms - self._first_ms) / 1000:7.1f} s  {line}")
 
     def line(self, text: str) -> None:
@@ -60,8 +68,8 @@ class View:
 class TerminalView(View):
     """The lines, and below them what the models are saying right now."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, since_ms: int = 0) -> None:
+        super().__init__(since_ms=since_ms)
         self._live: Live | None = None
         self._saying: dict[str, str] = {}
 

@@ -41,6 +41,9 @@ def run(
         settings = settings_of(data_dir, **flags)
         check_output(output)
         source = sources.find(graph, param or [], limits=settings.limits)
+        if text is None and input_ is None and source.template:
+            message = "give the text as the second argument, or - for standard input, or --input FILE.json"
+            raise InvalidArgument(f"{graph} works on an input: {message}", argument="input")
         value = sources.read_input(text, input_, limits=settings.limits)
         async with Desk(settings, drives=True, remark=say) as desk:
             if not desk.owns and (ollama_host or provider):
@@ -64,7 +67,7 @@ async def _start(desk: Desk, made: JsonObject, value: JsonValue, *, thread_id: s
     return await desk.call("graph_run_start", arguments)
 
 
-async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None) -> int:
+async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None, since_ms: int = 0) -> int:
     from agent_graph.cli.progress import view
     from agent_graph.cli.watching import see_through
 
@@ -72,7 +75,7 @@ async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path |
         return refuse(started, as_json=as_json)
     run_id = str(started["run_id"])
     say(f"{run_id}")
-    return await see_through(desk, run_id, view=view(), as_json=as_json, output=output)
+    return await see_through(desk, run_id, view=view(since_ms=since_ms), as_json=as_json, output=output)
 
 
 def resume(
@@ -83,11 +86,14 @@ def resume(
     flags = {"model": model, "ollama_host": ollama_host, "provider": provider}
 
     async def work() -> int:
+        from agent_graph.cli.progress import now_ms
+
         settings = settings_of(data_dir, **flags)
         check_output(output)
+        since_ms = now_ms()
         async with Desk(settings, drives=True, remark=say) as desk:
             answer = await desk.resume(run_id)
-            return await _see(desk, answer, as_json=as_json, output=output)
+            return await _see(desk, answer, as_json=as_json, output=output, since_ms=since_ms)
 
     finish(work(), as_json=as_json)
 

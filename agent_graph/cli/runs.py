@@ -11,8 +11,12 @@ import typer
 from agent_graph.cli.desk import Desk, key
 from agent_graph.cli.options import AsJson, DataDir, Limit, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, one_line, pretty, refuse, say, table
+from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, compact
+from agent_graph.errors import InvalidArgument
 
+SHOWN = 20
+"""Node ids that a refusal lists."""
 RUN = Annotated[str, typer.Argument(metavar="RUN", show_default=False)]
 
 
@@ -36,7 +40,8 @@ def runs(
 
     async def work() -> int:
         if action not in ("", "show", "pin", "unpin") or bool(action) != bool(run_id):
-            raise typer.BadParameter("say `runs`, or `runs show RUN`, `runs pin RUN`, `runs unpin RUN`")
+            hint = f"; to see one: agent-graph runs show {action}" if action.startswith("run-") else ""
+            raise typer.BadParameter(f"say `runs`, or `runs show RUN`, `runs pin RUN`, `runs unpin RUN`{hint}")
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
             if action in ("pin", "unpin"):
                 return _pin(await desk.call("graph_run_pin", {"run_id": run_id, "pinned": action == "pin"}), as_json)
@@ -45,12 +50,12 @@ def runs(
             if run_id:
                 return _show(await desk.call("graph_run_get", {"run_id": run_id, "include_state": state}), as_json)
             asked: JsonObject = {"status": status, "graph_id": graph, "limit": limit}
-            return _list(await desk.call("graph_run_list", asked), as_json)
+            return _list(await desk.call("graph_run_list", asked), as_json, filtered=bool(status or graph))
 
     finish(work(), as_json=as_json)
 
 
-def _list(answer: JsonObject, as_json: bool) -> int:
+def _list(answer: JsonObject, as_json: bool, *, filtered: bool) -> int:
     if not answer["ok"]:
         return refuse(answer, as_json=as_json)
     data: Any = answer["data"]
@@ -58,7 +63,7 @@ def _list(answer: JsonObject, as_json: bool) -> int:
         give_json(answer)
         return DONE
     rows = [(run["run_id"], run["status"], run["graph_id"], moment(run["created_at_ms"])) for run in data["runs"]]
-    give(table(rows, head=("RUN", "STATUS", "GRAPH", "CREATED")) or "no runs yet")
+    give(table(rows, head=("RUN", "STATUS", "GRAPH", "CREATED")) or ("no runs match" if filtered else "no runs yet"))
     return DONE
 
 
@@ -115,11 +120,26 @@ async def _node(desk: Desk, run_id: str, node: str, *, as_json: bool) -> int:
         cursor = data["next_cursor"]
         if not data["truncated"]:
             break
+    if not found:
+        await _check_node(desk, run_id, node)
     if as_json:
         give_json({"ok": True, "data": {"run_id": run_id, "node_id": node, "events": list(found)}, "run_id": run_id})
     else:
         give("\n".join(_event(event, whole=True) for event in found) or f"{node} did nothing in this run")
     return DONE
+
+
+async def _check_node(desk: Desk, run_id: str, node: str) -> None:
+    """Raises `InvalidArgument` where the run's graph has no such node."""
+    run: Any = await desk.call("graph_run_get", {"run_id": run_id})
+    asked = {"graph_id": run["data"]["graph_id"], "graph_version": run["data"]["graph_version"]} if run["ok"] else {}
+    graph: Any = await desk.call("graph_inspect", asked)
+    known = [one["id"] for one in graph["data"]["nodes"]] if graph["ok"] else [node]
+    if node not in known:
+        listed = ", ".join(known[:SHOWN]) + (" ..." if len(known) > SHOWN else "")
+        raise InvalidArgument(
+            f"the graph of {run_id} has no node {node!r}{suggest(node, known) or ';'} it has {listed}", argument="node"
+        )
 
 
 def moment(at_ms: int | None) -> str:

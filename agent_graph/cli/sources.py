@@ -20,6 +20,8 @@ class Source:
 
     spec: JsonObject | None = None
     graph_id: str = ""
+    template: bool = False
+    """The spec was made from a template."""
 
 
 def find(name: str, params: list[str], *, limits: Limits) -> Source:
@@ -33,7 +35,7 @@ def find(name: str, params: list[str], *, limits: Limits) -> Source:
     template = templates().get(name)
     if template is not None:
         given = params_from_text(template, _pairs(params), limits=limits)
-        return Source(instantiate(template, template.id, params=given, limits=limits))
+        return Source(instantiate(template, template.id, params=given, limits=limits), template=True)
     if params:
         raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
     if name == STDIN or _is_path(name):
@@ -52,8 +54,20 @@ def unknown(name: str) -> GraphNotFound:
     from agent_graph.engine.templates import templates
 
     close = get_close_matches(name, templates(), n=1)
+    if name.startswith("run-"):
+        message = f"{name!r} looks like a run: agent-graph runs show {name}, or agent-graph render --run {name}"
+        return GraphNotFound(message, graph_id=name)
     hint = f"; did you mean {close[0]}?" if close else "; agent-graph templates and agent-graph graphs list them"
     return GraphNotFound(f"there is no template, file or stored graph {name!r}{hint}", graph_id=name)
+
+
+def check_no_template(name: str) -> None:
+    """Raises `InvalidArgument` where a template is named and a file is wanted."""
+    from agent_graph.engine.templates import templates
+
+    if name in templates() and not Path(name).exists():
+        message = f"{name} is a template and no file; to read its graph: agent-graph render {name} --details"
+        raise InvalidArgument(message, argument="file")
 
 
 def _pairs(params: list[str]) -> dict[str, str]:

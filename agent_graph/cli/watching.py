@@ -214,7 +214,7 @@ def ending(run: Any, *, quiet: bool) -> int:
             code = UNREACHABLE
         case "failed":
             said, node = str(error.get("message", "")), str(error.get("node_id", ""))
-            where = f" (node {node})" if node and node not in said else ""
+            where = f" (node {node})" if node and f'node "{node}"' not in said else ""
             lines = [f"{error.get('code', 'FAILED')}: {one_line(said)}{where}"]
             code = exit_code(str(error.get("code")))
         case _:

@@ -35,6 +35,10 @@ _SENTENCES: Final = {
 }
 
 
+_MEANT: Final = {"source": "from", "src": "from", "target": "to", "dst": "to"}
+"""Names that other graph formats have for ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One thing wrong: `kind` is required, unknown or invalid, `path` leads to it from the value that was checked."""
@@ -88,11 +92,16 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
         message = f'there is no field "{name}" here{did_you_mean(str(name), known)}'
         return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge)
     subject = f"`{name}`" if isinstance(name, str) and name else "this"
+    if isinstance(name, int) and len(fault.path) > 1:
+        subject = f"item {name} of `{fault.path[-2]}`"
     return Issue("FIELD_INVALID", f"{subject} {fault.sentence}", pointer=where, node_id=node_id, edge=edge)
 
 
 def closest(name: str, known: Iterable[str]) -> str:
     """The known name that looks most like `name`, "" when none does."""
+    known = list(known)
+    if _MEANT.get(name) in known:
+        return _MEANT[name]
     by_key = {_key(candidate): candidate for candidate in known}
     found = get_close_matches(_key(name), by_key, n=1, cutoff=0.6)
     return by_key[found[0]] if found else ""

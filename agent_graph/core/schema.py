@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.issues import Issue, pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, equality_key, is_number, size
 from agent_graph.core.limits import DEFAULTS, Limits
 
@@ -25,6 +25,7 @@ SCHEMA_DEPTH: Final = 64
 KEYWORD_DEPTH: Final = 150
 """Keywords inside keywords while a schema is applied; a fixed number, so that it does not depend on the caller."""
 _SHOWN: Final = 300
+_TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
 _PROBES: Final[tuple[JsonValue, ...]] = (None, True, 0, "", [], {})
 
 _ONE: Final = (
@@ -100,7 +101,7 @@ def _faults(schema: JsonObject) -> Iterator[tuple[str, str]]:
         return
     library = _library()
     errors = library.Draft202012Validator(library.Draft202012Validator.META_SCHEMA).iter_errors(schema)
-    found = [(pointer(*error.absolute_path), _cut(str(error.message))) for error in errors]
+    found = [(pointer(*error.absolute_path), _said(error)) for error in errors]
     if found:
         yield from found
         return
@@ -113,6 +114,14 @@ def _faults(schema: JsonObject) -> Iterator[tuple[str, str]]:
             yield where + "/unevaluatedProperties", message
         if "$id" in part and where:
             yield where + "/$id", "only the whole schema can have an `$id`"
+
+
+def _said(error: Any) -> str:
+    """The library's sentence; of a type that is none, which there are."""
+    at = list(error.absolute_path)
+    if at and at[-1] == "type" and isinstance(error.instance, str):
+        return f"{_cut(repr(error.instance))} is no type{suggest(error.instance, _TYPES)} There are {', '.join(_TYPES)}"
+    return _cut(str(error.message))
 
 
 def _too_deep(schema: JsonObject) -> bool:

@@ -6,7 +6,7 @@ This is a border: pydantic is at home here, and a run never comes here.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -215,7 +215,7 @@ def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
     try:
         EdgeFields.model_validate(given)
     except ValidationError as error:
-        faults = reading.faults(error, given)
+        faults = _whole(reading.faults(error, given), "{from, to}, with ids of nodes or END")
         known = field_names(EdgeFields)
         issues += [reading.issue(fault, at, known=known) for fault in faults]
         if any(fault.kind != "unknown" for fault in faults) or not isinstance(given, dict):
@@ -239,7 +239,7 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
         shell = NodeFields.model_validate(raw)
     except ValidationError as error:
         shell = None
-        faults = reading.faults(error, raw)
+        faults = _whole(reading.faults(error, raw), "{id, type, config}")
         issues += [_shell_issue(fault, at, raw, node_id) for fault in faults]
         if isinstance(raw, dict) and all(fault.kind == "unknown" for fault in faults):
             shell = NodeFields.model_validate({k: v for k, v in raw.items() if k in NodeFields.model_fields})
@@ -258,6 +258,11 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
     body |= {k: v for k, v in (("label", shell.label), ("description", shell.description)) if v}
     kept = configs.without_defaults(shell.type, given)
     return ParsedNode(shell.id, place, shell.type, config, {**body, "config": kept} if kept else body, moved)
+
+
+def _whole(faults: list[reading.Field], shape: str) -> list[reading.Field]:
+    """What is no object at all is told what it has to look like."""
+    return [fault if fault.path else replace(fault, sentence=f"{fault.sentence} {shape}") for fault in faults]
 
 
 def _shell_issue(fault: reading.Field, at: str, raw: JsonValue, node_id: str) -> Issue:

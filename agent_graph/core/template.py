@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core import schema
-from agent_graph.core.issues import pointer
+from agent_graph.core.issues import pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact, parse_json
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import prompt
@@ -116,13 +116,20 @@ def _typed(text: str, property_: Any, limits: Limits) -> JsonValue:
 def _complete(template: Template, params: Mapping[str, JsonValue], limits: Limits) -> dict[str, JsonValue]:
     given = dict(params)
     check_value(given, max_depth=limits.json_depth, max_bytes=limits.value_bytes)
-    problems = schema.violations(given, template.params)
+    properties: Any = template.params.get("properties", {})
+    listed = f"there are {', '.join(properties)}" if properties else "there are none"
+    problems = [
+        f"there is no parameter {name[:80]!r}{suggest(name, properties) or ';'} {listed}"
+        for name in given
+        if name not in properties
+    ]
+    known = {name: value for name, value in given.items() if name in properties}
+    problems += schema.violations(known, template.params)
     if problems:
         raise TemplateParamsInvalid(
             f"the parameters do not fit template {template.id}: {'; '.join(problems)}",
             template_id=template.id, problems=problems, params_schema=template.params,
         )  # fmt: skip
-    properties: Any = template.params.get("properties", {})
     defaults = {name: rule["default"] for name, rule in properties.items() if "default" in rule}
     return {**defaults, **given}
 

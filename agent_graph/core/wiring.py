@@ -99,6 +99,8 @@ class _Names:
     compared: int = 0
 
     def hint(self, name: str) -> str:
+        if name.upper() in (START, END, END_RUN):
+            return f'; did you mean "{name.upper()}"?'
         if self.compared > _COMPARISONS:
             return ""
         self.compared += len(self.known)

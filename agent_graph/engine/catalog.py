@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from agent_graph.core.compile import compile_graph, load_graph
 from agent_graph.core.graph import Graph
@@ -11,10 +12,13 @@ from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.templates import templates
 from agent_graph.errors import GraphNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
 CACHED = 128
+COMPARED = 200
+"""Stored names that an unknown one is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,25 @@ class Catalog:
         if graph_version is not None and (graph_id, graph_version) in self._cache:
             self._cache.move_to_end((graph_id, graph_version))
             return self._cache[graph_id, graph_version]
-        row = await self._store.graphs.get(graph_id, graph_version)
+        try:
+            row = await self._store.graphs.get(graph_id, graph_version)
+        except GraphNotFound as error:
+            raise await self._unknown(graph_id) from error
         key = (row.graph_id, row.graph_version)
         if key not in self._cache:
             self._cache[key] = load_graph(row.spec, row.graph_version, row.compiled)
             if len(self._cache) > CACHED:
                 self._cache.popitem(last=False)
         return self._cache[key]
+
+    async def _unknown(self, graph_id: str) -> GraphNotFound:
+        """With the name that was probably meant, or how a graph gets its name."""
+        rows, _ = await self._store.graphs.list(limit=COMPARED)
+        close = get_close_matches(graph_id, [row.graph_id for row in rows], n=1)
+        if graph_id in templates():
+            hint = f"that is a template: make a graph of it first (graph_create with template {{id: {graph_id!r}}})"
+        elif close:
+            hint = f"did you mean {close[0]!r}?"
+        else:
+            hint = "graph_create stores one, graph_template_instantiate only with register: true"
+        return GraphNotFound(f"there is no graph {graph_id!r}; {hint}", graph_id=graph_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
@@ -14,8 +15,9 @@ from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
 from agent_graph.errors import AgentGraphError, RunTerminal
-from agent_graph.store.base import TERMINAL, Answered, RunRow, RunStatus
+from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
+from agent_graph.tools.deps import Deps
 from agent_graph.tools.history import event_page
 from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId
 from agent_graph.tools.registry import Call, tool
@@ -93,10 +95,11 @@ class WaitParams(Params):
 
 @tool(
     "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
-    description="""Wait up to 45 s for a run to end (until terminal), to need a person (waiting) or to move (event);
-    answers the run and its new events. timed_out true means: call again with next_cursor. Status interrupted means
-    that nothing moves the run now; its error says why. A wait never touches the run. Example: {"run_id": "run-...",
-    "until": "waiting"}""",
+    description="""Wait up to 45 s for a run to end (until terminal), to end or need a person (waiting) or to move
+    (event); answers the run, whom it waits for (run.waiting_for) and its new events. Use waiting where the graph has
+    gates: terminal waits on while nobody decides. timed_out true means: call again with next_cursor. Status
+    interrupted means that nothing moves the run now; its error says why. A wait never touches the run. Example:
+    {"run_id": "run-...", "until": "waiting"}""",
 )  # fmt: skip
 async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
     args, deps = call.args, call.deps
@@ -114,8 +117,10 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
         deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
     )
     timed_out = not reached(row)
+    body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
+    body["waiting_for"] = _waiting_for(await _pending(deps, args.run_id))
     return {
-        "run_id": row.run_id, "run": views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms()),
+        "run_id": row.run_id, "run": body,
         "terminal": row.status in TERMINAL, "timed_out": timed_out, "status": "timeout" if timed_out else row.status,
         "events": list(events), "next_cursor": following,
     }  # fmt: skip
@@ -161,14 +166,10 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     args, deps = call.args, call.deps
     row = await deps.store.runs.get(args.run_id)
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
-    pending, _ = await deps.store.approvals.list(
-        run_id=args.run_id, statuses=("pending",), now_ms=deps.clock.now_ms(), limit=deps.limits.page
-    )
+    pending = await _pending(deps, args.run_id)
     if args.include_approvals:
         body["pending_approvals"] = [views.approval(gate) for gate in pending]
-    body["waiting_for"] = [
-        {"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending
-    ]
+    body["waiting_for"] = _waiting_for(pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (args.include_state or row.status in TERMINAL):
         graph, run = await deps.supervisor.fold(args.run_id)
@@ -179,6 +180,17 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
         if args.include_state:
             body["state"] = state(run)
     return body
+
+
+async def _pending(deps: Deps, run_id: str) -> tuple[ApprovalRow, ...]:
+    pending, _ = await deps.store.approvals.list(
+        run_id=run_id, statuses=("pending",), now_ms=deps.clock.now_ms(), limit=deps.limits.page
+    )
+    return pending
+
+
+def _waiting_for(pending: Sequence[ApprovalRow]) -> list[JsonValue]:
+    return [{"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending]
 
 
 class ListParams(Params):

@@ -270,3 +270,52 @@ def test_without_standard_error_the_result_is_alone_on_standard_output(
     ran = ("run", graph_file(TWO_STEPS), "hi")
     code, out, _ = to("2>&-", *ran, data_dir=data_dir, AGENT_GRAPH_SCRIPT=str(script))
     assert (code, out) == (0, b"a fine answer\n")
+
+
+def test_a_list_that_a_filter_left_empty_says_so(cli: Cli) -> None:
+    assert cli("runs").out == b"no runs yet\n"
+    assert cli("runs", "--status", "failed").out == cli("runs", "--graph", "x").out == b"no runs match\n"
+    assert cli("graphs").out == b"no graphs yet\n"
+    assert cli("graphs", "--query", "x").out == b"no graphs match\n"
+    assert cli("approvals", "list").out == b"nothing waits for a decision\n"
+    assert cli("approvals", "list", "--status", "rejected").out == b"no approvals match\n"
+
+
+def test_a_node_that_is_none_is_refused_with_those_there_are(cli: Cli, graph_file: File) -> None:
+    cli("run", graph_file(TWO_STEPS), "hi")
+    run_id = cli("runs", "--json").json["data"]["runs"][0]["run_id"]
+    done = cli("runs", "show", run_id, "--node", "drft")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err == (
+        f"INVALID_ARGUMENT: the graph of {run_id} has no node 'drft'; did you mean \"draft\"? it has draft, review\n"
+    )
+    assert cli("runs", "show", run_id, "--node", "drft", "--json").json["error_code"] == "INVALID_ARGUMENT"
+    assert cli("runs", "show", run_id, "--node", "draft").code == 0
+
+
+def test_a_name_in_the_wrong_place_is_told_where_it_belongs(cli: Cli) -> None:
+    assert "agent-graph runs show run-1" in cli("runs", "run-1").err
+    assert "agent-graph templates show parallel_council" in cli("templates", "parallel_council").err
+    assert "agent-graph render --run run-1" in cli("render", "run-1").err
+    assert "did you mean parallel_council?" in cli("render", "paralel_council").err
+    validated = cli("validate", "parallel_council")
+    assert (validated.code, "agent-graph render parallel_council --details" in validated.err) == (1, True)
+
+
+def test_what_happened_before_a_decision_is_not_told_again(cli: Cli, graph_file: File) -> None:
+    first = cli("run", graph_file(GATED), "hi")
+    assert first.code == 3
+    assert "draft  started" in first.err
+    approval = cli("approvals", "list", "--json").json["data"]["approvals"][0]["approval_id"]
+    done = cli("approvals", "decide", approval, "approve")
+    assert (done.code, done.out) == (0, b"a fine answer\n")
+    assert "act  started" in done.err
+    assert "draft  started" not in done.err
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t "])
+def test_a_template_takes_no_empty_text(cli: Cli, text: str) -> None:
+    done = cli("run", "council_deliberation", text)
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith("INPUT_INVALID: ")
+    assert cli("runs").out == b"no runs yet\n"

@@ -34,6 +34,7 @@ UNKNOWN = [
     (("validate", "nothing.json"), "INVALID_ARGUMENT"),
     (("run", "nothing", "x", "--param", "a=b"), "INVALID_ARGUMENT"),
     (("run", "parallel_council", "x", "--param", "a"), "INVALID_ARGUMENT"),
+    (("run", "parallel_council"), "INVALID_ARGUMENT"),
     (("run", "parallel_council", "x", "--input", "nothing.json"), "INVALID_ARGUMENT"),
     (("templates", "show", "nothing"), "TEMPLATE_NOT_FOUND"),
     (("approvals", "show", "apr-x"), "APPROVAL_NOT_FOUND"),

@@ -125,3 +125,11 @@ def test_no_pattern_and_no_schema_can_freeze_the_server() -> None:
 
 def test_applying_a_schema_reads_no_file_and_no_network() -> None:
     assert [issue.code for issue in check({"$ref": "file:///etc/passwd"}, "")] == ["SCHEMA_INVALID"]
+
+
+def test_a_type_that_is_none_is_told_which_there_are() -> None:
+    (issue,) = check({"properties": {"a": {"type": "strng"}}}, "/output_schema")
+    assert (issue.code, issue.pointer) == ("SCHEMA_INVALID", "/output_schema/properties/a/type")
+    assert issue.message == (
+        "'strng' is no type; did you mean \"string\"? There are string, number, integer, boolean, array, object, null"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
@@ -99,12 +100,12 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_REQUIRED", "/nodes/2/config/entry", "`entry` is required"),
         ("FIELD_REQUIRED", "/nodes/2/config/exit", "`exit` is required"),
         ("FIELD_REQUIRED", "/nodes/3/id", "`id` is required"),
-        ("FIELD_INVALID", "/nodes/4", "this must be an object"),
+        ("FIELD_INVALID", "/nodes/4", "this must be an object {id, type, config}"),
         ("NODE_TYPE_UNAVAILABLE", "/nodes/5/type", "HTTP calls are not available yet"),
         ("FIELD_REQUIRED", "/edges/0/to", "`to` is required"),
         ("FIELD_INVALID", "/edges/1/weight", "`weight` must be a number"),
         ("UNKNOWN_FIELD", "/edges/2/cond", 'there is no field "cond" here; did you mean "condition"?'),
-        ("FIELD_INVALID", "/edges/3", "this must be an object"),
+        ("FIELD_INVALID", "/edges/3", "this must be an object {from, to}, with ids of nodes or END"),
     ]  # fmt: skip
 
 
@@ -397,6 +398,38 @@ def test_the_published_schema_describes_its_fields_and_is_a_copy() -> None:
     assert "prompt" not in kinds["passthrough"]["properties"]
     schema.clear()
     assert json_schema()
+
+
+def test_what_other_formats_write_is_told_by_our_names() -> None:
+    raw = {**spec([pass_("a"), pass_("b")]), "edges": [{"source": "a", "target": "b"}, {"from": "b", "to": "End"}]}
+    assert [row for row in said(raw) if row[0] == "UNKNOWN_FIELD"] == [
+        ("UNKNOWN_FIELD", "/edges/0/source", 'there is no field "source" here; did you mean "from"?'),
+        ("UNKNOWN_FIELD", "/edges/0/target", 'there is no field "target" here; did you mean "to"?'),
+    ]
+    (end,) = [issue for issue in compile_graph(raw).issues if issue.code == "UNKNOWN_NODE"]
+    assert end.message == 'there is no node "End"; did you mean "END"?'
+    rules = [{"path": "k", "op": "==", "value": 1, "targets": ["a"]}, {"path": "k", "op": "exsts", "targets": ["a"]}, 5]
+    wrong = compile_graph(spec([{"id": "r", "type": "router", "config": {"rules": rules[:2]}}, pass_("a")])).issues
+    assert [issue.message.partition(" There are ")[0] for issue in wrong if issue.code == "FIELD_INVALID"] == [
+        "there is no op '=='; did you mean \"eq\"?",
+        "there is no op 'exsts'; did you mean \"exists\"?",
+    ]
+    assert "There are eq, ne, lt" in wrong[0].message
+    typed = compile_graph(spec([{"id": "r", "type": "router", "config": {"rules": rules[2:]}}, pass_("a")])).issues
+    assert typed[0].message == "item 0 of `rules` must be an object"
+
+
+def test_a_mode_that_is_not_there_yet_is_refused_and_not_offered() -> None:
+    def join_in(mode: str) -> Any:
+        return spec([{"id": "j", "type": "join", "config": {"inputs": ["a"], "mode": mode, "requird": 1}}])
+
+    assert [row[:2] for row in said(join_in("vote"))] == [
+        ("NODE_TYPE_UNAVAILABLE", "/nodes/0/config/mode"), ("UNKNOWN_FIELD", "/nodes/0/config/requird"),
+    ]  # fmt: skip
+    (wrong,) = [row for row in said(join_in("vot")) if row[0] == "FIELD_INVALID"]
+    assert "'quorum'" in wrong[2]
+    assert "vote" not in wrong[2]
+    assert '"vote"' not in json.dumps(json_schema())
 
 
 @pytest.mark.timeout(20)

@@ -248,3 +248,15 @@ async def test_raw_and_escaped_text_make_the_same_graph(tools: Tools) -> None:
     raw = await tools.ok("graph_create", spec=json.dumps(spec, ensure_ascii=False), action="validate")
     escaped = await tools.ok("graph_create", spec=json.dumps(spec, ensure_ascii=True), action="validate")
     assert raw["graph_version"] == escaped["graph_version"]
+
+
+async def test_a_graph_that_is_not_there_is_told_with_what_was_probably_meant(tools: Tools) -> None:
+    async def told(name: str) -> str:
+        refusal = await tools.refused("graph_run_start", graph_id=name, input="x")
+        assert refusal["error_code"] == "GRAPH_NOT_FOUND"
+        return str(refusal["error"])
+
+    await tools.ok("graph_create", spec=keep())
+    assert await told("kep") == "there is no graph 'kep'; did you mean 'keep'?"
+    assert "that is a template: make a graph of it first (graph_create" in await told("council_deliberation")
+    assert "only with register: true" in await told("zzz")

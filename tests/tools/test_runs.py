@@ -181,6 +181,9 @@ async def test_a_wait_until_the_next_event_and_until_somebody_must_decide(tools:
     assert run["waiting_for"] == [
         {"kind": "approval", "approval_id": run["pending_approvals"][0]["approval_id"], "node_id": "gate"}
     ]
+    assert waiting["run"]["waiting_for"] == run["waiting_for"]
+    ended = await tools.ok("graph_run_wait", run_id=run_id, timeout_ms=0)
+    assert (ended["timed_out"], ended["run"]["waiting_for"]) == (True, run["waiting_for"])
     assert "pending_approvals" not in await tools.ok("graph_run_get", run_id=run_id, include_approvals=False)
 
 

@@ -92,3 +92,14 @@ async def _ran(tools: Tools) -> Any:
 )
 async def test_status_refuses(tools: Tools, arguments: dict[str, Any], code: str) -> None:
     assert (await tools.refused("graph_status", **arguments))["error_code"] == code
+
+
+async def test_a_parameter_that_is_none_is_told_with_the_nearest_and_all(tools: Tools) -> None:
+    refusal = await tools.refused(
+        "graph_template_instantiate", template_id="parallel_council", params={"wordz": 1, "zzzzzz": 2}
+    )
+    first, second = refusal["details"]["problems"]
+    names = ", ".join(refusal["details"]["params_schema"]["properties"])
+    assert first.startswith("there is no parameter 'wordz'; did you mean ")
+    assert first.endswith(f"? there are {names}")
+    assert second == f"there is no parameter 'zzzzzz'; there are {names}"

@@ -25,7 +25,7 @@ from agent_graph.core.ops import joins, predicates
 
 Mode = Literal[
     "collect_array", "collect_object", "merge_objects", "first_non_null", "all_success", "quorum",
-    "dedupe_by_identity", "contradiction_matrix", "minority_report", "proof_carrying_join", "vote",
+    "dedupe_by_identity", "contradiction_matrix", "minority_report", "proof_carrying_join",
 ]  # fmt: skip
 
 
@@ -64,6 +64,8 @@ class Config(NodeConfig):
 
 
 CHOOSES: Final = False
+UNAVAILABLE_MODES: Final = {"vote": "councils cannot vote yet; `quorum` and `minority_report` are there"}
+"""Known and not offered."""
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
     "input_key": "a join reads its `inputs`",
@@ -109,9 +111,6 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
 
 def _mode_issues(node_id: str, config: Config) -> list[Issue]:
     issues = []
-    if config.mode == "vote":
-        message = "councils cannot vote yet; `quorum` and `minority_report` are there"
-        issues.append(Issue("NODE_TYPE_UNAVAILABLE", message, pointer="/mode", node_id=node_id))
     if config.mode == "collect_object":
         issues += [
             Issue("DUPLICATE_INPUT", f'the input "{name}" is named twice', pointer=pointer("inputs", place))

@@ -87,6 +87,8 @@ _OPTION_OF: Final = {"temperature": "temperature", "seed": "seed", "max_tokens":
 _DURATION: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|ms|s|m|h))+|0")
 _KEPT_TEXT: Final = 2_000
 """Characters of an unusable answer that its error keeps."""
+_SHOWN_TEXT: Final = 500
+"""Of one that was asked to be mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +187,16 @@ def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallMo
     `reason` empty, length, json or schema and the beginning of the text in its details.
     """
     config: Config = node.config
-    call = _call(node, values)
+    call, refused = _call(node, values), list[JsonValue]()
     for place, answer in enumerate(answer for answer in answers if isinstance(answer, ModelAnswer)):
         value, unfit = _read(node, values, answer)
         if unfit is None:
-            return _done(node, values, answer, value)
+            return _done(node, values, answer, value, refused=refused)
         mended = _mending(call, answer, unfit, limit=values.limits.prompt_bytes)
         if place >= config.repair or mended is None:
-            _fail(node, answer, unfit.reason, "; ".join(unfit.problems), problems=unfit.problems)
+            said = "; ".join(unfit.problems) + (f" (it was asked to mend {len(refused)} before)" if refused else "")
+            _fail(node, answer, unfit.reason, said, problems=unfit.problems, refused_before=refused)
+        refused.append({"reason": unfit.reason, "problems": list(unfit.problems), "text": answer.text[:_SHOWN_TEXT]})
         call = mended
     return call
 
@@ -261,9 +265,14 @@ def _mending(call: CallModel, answer: ModelAnswer, unfit: _Unfit, *, limit: int)
     return replace(call, messages=tuple(messages)) if total <= limit else None
 
 
-def _done(node: Node, values: Values, answer: ModelAnswer, value: JsonValue) -> Done:
+def _done(
+    node: Node, values: Values, answer: ModelAnswer, value: JsonValue, *, refused: Sequence[JsonValue] = ()
+) -> Done:
     config: Config = node.config
+    message = "an answer could not be used, and the model mended it when it was told why"
+    mended = [Warning_("MODEL_ANSWER_MENDED", message, one) for one in refused if isinstance(one, dict)]
     warnings = [Warning_(str(w.get("code", "MODEL_WARNING")), str(w.get("message", ""))) for w in answer.warnings]
+    warnings += mended
     if answer.done_reason == "length":
         message = "the answer was cut at its length limit (`max_tokens`) and is kept as far as it goes"
         warnings.append(Warning_("MODEL_OUTPUT_TRUNCATED", message, {"completion_tokens": answer.completion_tokens}))

@@ -102,6 +102,11 @@ TESTS: Final[dict[str, Test]] = {
 """By their names in a spec; ``regex`` beside them is compiled when a rule is prepared."""
 
 ALIASES: Final = {"equals": "eq", "not_equals": "ne"}
+_SIGNS: Final = {
+    "=": "eq", "==": "eq", "===": "eq", "is": "eq", "!=": "ne", "<>": "ne", "!==": "ne", "<": "lt", "<=": "lte",
+    ">": "gt", ">=": "gte", "matches": "regex", "=~": "regex",
+}  # fmt: skip
+"""What other languages write."""
 OPS: Final = (*TESTS, "regex", *ALIASES)
 
 _ALONE: Final = frozenset({"exists", "not_exists", "empty", "not_empty"})
@@ -196,7 +201,9 @@ def _check_test(rule: JsonObject, at: str, limits: Limits) -> list[Issue]:
         return issues
     op = _op(rule)
     if op not in TESTS and op != "regex":
-        message = f"there is no op {text_of(rule['op'])[:80]!r}{suggest(op, OPS)}"
+        meant = _SIGNS.get(op)
+        hint = f'; did you mean "{meant}"?' if meant else suggest(op, OPS)
+        message = f"there is no op {text_of(rule['op'])[:80]!r}{hint} There are {', '.join((*TESTS, 'regex'))}"
         return [*issues, Issue("FIELD_INVALID", message, pointer=at + "/op")]
     return issues + _check_operand(rule, op, at, limits) + _check_case(rule, op, at)
 

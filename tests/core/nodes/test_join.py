@@ -102,7 +102,6 @@ def test_it_says_what_it_reads_and_writes_and_chooses_nothing() -> None:
         ),
         ({"inputs": ["a..b"]}, [("STATE_PATH_INVALID", "/inputs/0")]),
         ({"inputs": BOTH, "output": "a."}, [("STATE_PATH_INVALID", "/output")]),
-        ({"inputs": BOTH, "mode": "vote"}, [("NODE_TYPE_UNAVAILABLE", "/mode")]),
         ({"inputs": ["a", "b", "a"], "mode": "collect_object"}, [("DUPLICATE_INPUT", "/inputs/2")]),
         ({"inputs": ["a", "b", "a"]}, []),
         ({"inputs": BOTH, "required": 2}, [("FIELD_UNUSED", "/required")]),

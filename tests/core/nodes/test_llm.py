@@ -222,7 +222,15 @@ def test_a_value_that_does_not_fit_is_shown_to_the_model_once() -> None:
     assert "at /a: 'x' is not of type 'integer'" in again.messages[3]["content"]
     assert (again.format, again.options) == (first.format, first.options)
     made = step(of, Seen(), [said('{"a":"x"}'), said('{"a":2}')])
-    assert made == Done(output={"a": 2}, current={"a": 2})
+    assert (made.output, made.current) == ({"a": 2}, {"a": 2})
+    (warning,) = made.warnings
+    assert (warning.code, warning.details) == (
+        "MODEL_ANSWER_MENDED",
+        {"reason": "schema", "problems": ["at /a: 'x' is not of type 'integer'"], "text": '{"a":"x"}'},
+    )
+    twice = failure(of, said('{"a":"x"}'), said('{"a":"y"}'))
+    assert "(it was asked to mend 1 before)" in twice.message
+    assert (twice.details["text"], twice.details["refused_before"][0]["text"]) == ('{"a":"y"}', '{"a":"x"}')
 
 
 def test_after_the_last_round_the_violations_are_the_error() -> None:
