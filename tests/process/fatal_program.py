@@ -56,13 +56,14 @@ def watch_commits(fate: Fate, *, before: bool) -> None:
     """Die with an answer in hand that is not stored, or stored with nobody told."""
     commit: Callable[[SqliteRuns, Commit], Any] = SqliteRuns.commit
 
-    async def fatal(runs: SqliteRuns, asked: Commit) -> None:
+    async def fatal(runs: SqliteRuns, asked: Commit) -> int:
         answers = any(isinstance(event.fact, e.ModelAnswered) for event in asked.events)
         if before and answers:
             fate.reached()
-        await commit(runs, asked)
+        written: int = await commit(runs, asked)
         if not before and (answers or asked.create):
             fate.reached()
+        return written
 
     SqliteRuns.commit = fatal  # type: ignore[method-assign]  # this is what the program is for
 
