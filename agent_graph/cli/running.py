@@ -67,7 +67,7 @@ async def _start(desk: Desk, made: JsonObject, value: JsonValue, *, thread_id: s
     return await desk.call("graph_run_start", arguments)
 
 
-async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None, since_ms: int = 0) -> int:
+async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None) -> int:
     from agent_graph.cli.progress import view
     from agent_graph.cli.watching import see_through
 
@@ -75,7 +75,7 @@ async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path |
         return refuse(started, as_json=as_json)
     run_id = str(started["run_id"])
     say(f"{run_id}")
-    return await see_through(desk, run_id, view=view(since_ms=since_ms), as_json=as_json, output=output)
+    return await see_through(desk, run_id, view=view(), as_json=as_json, output=output)
 
 
 def resume(
@@ -86,14 +86,11 @@ def resume(
     flags = {"model": model, "ollama_host": ollama_host, "provider": provider}
 
     async def work() -> int:
-        from agent_graph.cli.progress import now_ms
-
         settings = settings_of(data_dir, **flags)
         check_output(output)
-        since_ms = now_ms()
         async with Desk(settings, drives=True, remark=say) as desk:
             answer = await desk.resume(run_id)
-            return await _see(desk, answer, as_json=as_json, output=output, since_ms=since_ms)
+            return await _see(desk, answer, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)
 
