@@ -14,6 +14,7 @@ from agent_graph.core import statepath
 from agent_graph.core.choices import EXIT, Selections, can_end
 from agent_graph.core.issues import Issue
 from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.ops.transforms import overwrites
 from agent_graph.core.topology import Topology, bits
 from agent_graph.core.wiring import Wiring
 
@@ -65,10 +66,14 @@ def write_conflicts(
     """One issue a path, naming the writers that meet without a reducer."""
     writes = _writes(wiring, built, reducers)
     groups = _groups(writes)
-    writers = sorted(set().union(*groups))
+    gathered = _gathered(wiring, built, reducers)
+    writers = sorted(set().union(*groups, *(everybody for _, everybody in gathered.values())))
     if not writers or len(writers) * built.node_count > SIZE:
         return []
-    search = _Search(wiring, built, ways, writers, _rivals(writers, groups))
+    search = _Search(wiring, built, ways, writers, _rivals(writers, groups, list(gathered.values())))
+    for path, (_, everybody) in gathered.items():  # last, so that a path without a reducer names a pair first
+        for node in everybody:
+            writes.setdefault(node, []).append(path)
     _spread(search)
     found: dict[Path, list[int]] = {}
     for fork in _candidates(search):
@@ -82,7 +87,7 @@ def write_conflicts(
         search.proofs += 1
         if _proved(search, fork):
             found[path] = list(dict.fromkeys([*known, fork.first, fork.second]))
-    return [_issue(wiring, path, sorted(nodes)) for path, nodes in found.items()]
+    return [_issue(wiring, path, sorted(nodes), gathered=path in gathered) for path, nodes in found.items()]
 
 
 def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dict[int, list[Path]]:
@@ -96,6 +101,27 @@ def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dic
             if not any(".".join(path[:length]) in reducers for length in range(1, len(path) + 1)):
                 found.setdefault(place, []).append(path)
     return found
+
+
+def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dict[Path, tuple[set[int], set[int]]]:
+    """By key with a reducer that somebody overwrites: who does, and everybody who writes it.
+
+    Contributions to such a key go together, but not with a `replace` or `delete` beside them (engine.md 3).
+    """
+    found: dict[Path, tuple[set[int], set[int]]] = {}
+    for place, node in enumerate(wiring.nodes):
+        if not built.reachable >> place & 1:
+            continue
+        over = set(overwrites(node.config.operations)) if node.type == "state_transform" else set()
+        for text in NODE_TYPES[node.type].writes(node.id, node.config):
+            path = statepath.split(text)
+            for length in range(1, len(path) + 1):
+                if ".".join(path[:length]) in reducers:
+                    overwriters, everybody = found.setdefault(path[:length], (set(), set()))
+                    everybody.add(place)
+                    if text in over:
+                        overwriters.add(place)
+    return {key: nodes for key, nodes in found.items() if nodes[0] and len(nodes[1]) > 1}
 
 
 def _groups(writes: Mapping[int, Sequence[Path]]) -> list[set[int]]:
@@ -113,13 +139,19 @@ def _groups(writes: Mapping[int, Sequence[Path]]) -> list[set[int]]:
     return found
 
 
-def _rivals(writers: Sequence[int], groups: Sequence[set[int]]) -> list[int]:
+def _rivals(
+    writers: Sequence[int], groups: Sequence[set[int]], gathered: Sequence[tuple[set[int], set[int]]]
+) -> list[int]:
     number = {node: i for i, node in enumerate(writers)}
     rivals = [0] * len(writers)
     for nodes in groups:
         mask = bits((number[node] for node in nodes), len(writers))
         for node in nodes:
             rivals[number[node]] |= mask
+    for overwriters, everybody in gathered:
+        over, all_ = (bits((number[node] for node in nodes), len(writers)) for nodes in (overwriters, everybody))
+        for node in everybody:
+            rivals[number[node]] |= all_ if node in overwriters else over
     return [mask & ~(1 << i) for i, mask in enumerate(rivals)]
 
 
@@ -246,12 +278,15 @@ def _shared(left: Sequence[Path], right: Sequence[Path]) -> Path:
     return next(max(a, b, key=len) for a in left for b in right if a[: len(b)] == b[: len(a)])
 
 
-def _issue(wiring: Wiring, path: Path, nodes: Sequence[int]) -> Issue:
+def _issue(wiring: Wiring, path: Path, nodes: Sequence[int], *, gathered: bool) -> Issue:
     key, names = ".".join(path), [f'"{wiring.nodes[node].id}"' for node in nodes]
-    message = (
-        f"{', '.join(names[:-1])} and {names[-1]} write `{key}` side by side, and nothing says which counts: give"
-        f" them keys of their own and join these, or name a reducer for `{path[0]}`"
+    repair = (
+        "its reducer gathers what is contributed, and a `replace` or `delete` beside that would throw some of it away:"
+        " do that before the branches part or after they meet"
+        if gathered
+        else f"nothing says which counts: give them keys of their own and join these, or name a reducer for `{path[0]}`"
     )
+    message = f"{', '.join(names[:-1])} and {names[-1]} write `{key}` side by side, and {repair}"
     first, *others = (wiring.nodes[node].pointer() for node in nodes)
     return Issue("PARALLEL_WRITE_CONFLICT", message, pointer=first, node_id=wiring.nodes[nodes[0]].id,
                  related=tuple(others))  # fmt: skip

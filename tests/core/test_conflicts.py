@@ -42,6 +42,39 @@ def test_a_reducer_for_the_key_makes_it_right() -> None:
     assert conflicts(council("msg.a", "msg.a", "b", reducers={"msg.a": "append"})) == []
 
 
+def over(node_id: str, **operation: Any) -> dict[str, Any]:
+    return {"id": node_id, "type": "state_transform", "config": {"operations": [{"path": "log", **operation}]}}
+
+
+@pytest.mark.parametrize(
+    "operation", [{"op": "delete"}, {"op": "set", "value": [], "replace": True}, {"op": "delete", "path": "log.0"}]
+)
+def test_overwriting_a_gathered_key_beside_a_contribution_is_a_conflict(operation: dict[str, Any]) -> None:
+    adds = [over(name, op="append", value=name) for name in ("a", "b")]
+    fork = ["s>a>j", "s>b>j", "s>c>j", "j>END"]
+    reducers = {"log": "append"}
+    raw = spec([pass_("s"), *adds, over("c", **operation), join("j")], *fork, output_key="log", reducers=reducers)
+    (issue,) = issues(raw, CODE)
+    assert issue.message.startswith('"a", "b" and "c" write `log` side by side, and its reducer gathers')
+    assert "throw some of it away" in issue.message
+    before = spec(
+        [over("c", **operation), pass_("s"), *adds, join("j")], "c>s", *fork[:2], "j>END", output_key="log",
+        reducers=reducers,
+    )  # fmt: skip
+    assert issues(before, CODE) == []
+
+
+def test_two_that_only_contribute_are_named_by_no_conflict_of_another_key() -> None:
+    both = {"id": "b", "type": "state_transform", "config": {"operations": [
+        {"op": "append", "path": "log", "value": 1}, {"op": "set", "path": "x", "value": 1}]}}  # fmt: skip
+    twin = {**both, "id": "a"}
+    raw = spec(
+        [pass_("s"), twin, both, over("c", op="delete"), join("j")], "s>a>j", "s>b>j", "s>c>j", "j>END",
+        output_key="log", reducers={"log": "append"},
+    )  # fmt: skip
+    assert sorted(issue.message.split("`")[1] for issue in issues(raw, CODE)) == ["log", "x"]
+
+
 def test_keys_of_their_own_and_the_current_value_are_no_conflict() -> None:
     assert conflicts(council("a", "b", "c")) == []
     assert conflicts(council("", "", "")) == []

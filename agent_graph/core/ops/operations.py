@@ -50,6 +50,11 @@ def writes(operation: JsonObject) -> list[str]:
     return [target] if isinstance(target, str) else []
 
 
+def overwrites(operations: Sequence[JsonObject]) -> list[str]:
+    """The state paths that operations `replace` or `delete`: on a key with a reducer that is no contribution."""
+    return [path for one in operations if one.get("op") == "delete" or one.get("replace") for path in writes(one)]
+
+
 def reads(operation: JsonObject) -> list[str]:
     """The state paths an operation takes values from, each once; not the one it goes on from, nor the current value."""
     found = needs(operation)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_graph.core.effects import Path, Write
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, json_equal
-from agent_graph.core.ops.operations import check, needs, reads, writes
+from agent_graph.core.ops.operations import check, needs, overwrites, reads, writes
 from agent_graph.core.ops.overlay import Overlay, check_bounds
 from agent_graph.core.ops.prompt import Placeholder, Template, parse
 from agent_graph.core.ops.reducers import contribution, kind, plus
@@ -22,7 +22,7 @@ from agent_graph.errors import NodeFailure
 if TYPE_CHECKING:
     from agent_graph.core.nodes.base import Values
 
-__all__ = ["OPERATIONS", "apply", "check", "needs", "reads", "writes"]
+__all__ = ["OPERATIONS", "apply", "check", "needs", "overwrites", "reads", "writes"]
 
 
 @dataclass(frozen=True, slots=True)
