@@ -172,7 +172,7 @@ def _once_each(tag: str, log: list[e.Event], calls: int, kills: int, tally: Tall
     assert set(answers.values()) <= {1}, tag
     attempts = Counter(fact.firing for fact in facts if isinstance(fact, e.NodeStarted))
     starts = sum(attempts[firing] for firing in answers)
-    failures = Counter(fact.firing for fact in facts if isinstance(fact, e.NodeFailed))
+    failures = Counter(fact.firing for fact in facts if isinstance(fact, e.NodeFailed | e.NodeRetried))
     assert max(attempts.values()) <= 1 + kills + max(failures.values(), default=0), tag
     assert len(answers) <= calls <= starts, (tag, len(answers), calls, starts)
     tally.runs += 1
