@@ -1,4 +1,4 @@
-"""Reads `OLLAMA_HOST` as Ollama's own programs do, and says no where they would guess."""
+"""Reads the address of a model host as Ollama's own programs do, and says no where they would guess."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ HOST_NAME = re.compile(r"[^\s\[\]:/?#@%\\]+")
 
 
 @dataclass(frozen=True, slots=True)
-class OllamaHost:
-    """Where an Ollama server answers; `warnings` are sentences about what was read differently than written."""
+class HostAddress:
+    """Where a model host answers; `warnings` are sentences about what was read differently than written."""
 
     scheme: str
     host: str
@@ -30,7 +30,7 @@ class OllamaHost:
 
     @property
     def url(self) -> str:
-        """The base to which "/api/..." is appended."""
+        """The base to which a route such as "/api/chat" is appended."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
@@ -50,45 +50,56 @@ class OllamaHost:
         return self.scheme == "https" or self.named
 
 
-def parse_host(value: str | None, *, named: bool = True) -> OllamaHost:
+def parse_host(
+    value: str | None, *, named: bool = True, setting: str = "OLLAMA_HOST", key: str = "OLLAMA_API_KEY"
+) -> HostAddress:
     """The server that `value` (``[scheme://]host[:port][/path]``) names.
 
     Blanks and quotes around it are dropped, "" is the default, no scheme means http on 11434, ``http://`` 80,
     ``https://`` 443, a port out of range is the default with a warning, an address that means "any" is this machine.
-    `named` is False where `value` is a default and not something the user said.
+    `named` is False where `value` is a default and not something the user said; `setting` is where it was said and
+    `key` where a key belongs, for the words of a refusal.
 
     Raises `SettingInvalid` for another scheme, for credentials in the address and for what is no address at all.
     """
     text = (value or "").strip().strip("\"'").strip()
     if not text:
-        return OllamaHost("http", "127.0.0.1", DEFAULT_PORT, named=False)
+        return HostAddress("http", "127.0.0.1", DEFAULT_PORT, named=False)
+    if "@" in text.partition("://")[2].partition("/")[0] or "@" in text.partition("/")[0]:
+        # The value is not repeated: it holds a password.
+        message = f"{setting} has credentials in the address; leave them out and set {key}"
+        raise SettingInvalid(message, setting=setting)
+    try:
+        return _parse(text, named=named, setting=setting)
+    except ValueError as wrong:
+        message = f'{setting} cannot be "{text}": {wrong}'
+        raise SettingInvalid(message, setting=setting, value=text, reason=str(wrong)) from None
+
+
+def _parse(text: str, *, named: bool, setting: str) -> HostAddress:
     scheme, mark, rest = text.partition("://")
     if not mark:
         scheme, rest = "http", text
         default = DEFAULT_PORT
         if text.rstrip("/") == "ollama.com":
-            return OllamaHost("https", "ollama.com", 443, named=named)
+            return HostAddress("https", "ollama.com", 443, named=named)
     else:
         scheme = scheme.lower()
         if scheme not in SCHEME_PORTS:
-            shown = f"{scheme}://..." if "@" in text else text  # there may be a password before the @
-            raise _invalid(shown, f'the scheme "{scheme}" is not http or https')
+            raise ValueError(f'the scheme "{scheme}" is not http or https')
         default = SCHEME_PORTS[scheme]
-    address, _, path = rest.partition("/")
-    if "@" in address:
-        # The value is not repeated: it holds a password.
-        raise SettingInvalid(
-            "OLLAMA_HOST has credentials in the address; leave them out and set OLLAMA_API_KEY", setting="OLLAMA_HOST"
-        )
     if re.search(r"[?#\s\\]", rest):
-        raise _invalid(text, "an address has no blanks, no query and no fragment")
-    host, port = _split(text, address)
-    number, warnings = _port(port, default)
+        raise ValueError("an address has no blanks, no query and no fragment")
+    address, _, path = rest.partition("/")
+    host, port = _split(address)
+    number = _port(port, default)
+    said = () if number is not None else (f'{setting}: "{port}" is no port, {default} is used',)
     path = path.strip("/")
-    return OllamaHost(scheme, ANY_ADDRESS.get(host, host), number, f"/{path}" if path else "", named, warnings)
+    named_host = ANY_ADDRESS.get(host, host)
+    return HostAddress(scheme, named_host, number or default, f"/{path}" if path else "", named, said)
 
 
-def _split(text: str, address: str) -> tuple[str, str | None]:
+def _split(address: str) -> tuple[str, str | None]:
     """The host and, where there is a colon for it, the port as written."""
     bare = address.strip("[]")
     if ":" in bare:
@@ -101,13 +112,13 @@ def _split(text: str, address: str) -> tuple[str, str | None]:
         try:
             host = str(ipaddress.IPv6Address(inside)) if ":" in inside else inside
         except ValueError:
-            raise _invalid(text, f'"{inside}" is no IPv6 address') from None
+            raise ValueError(f'"{inside}" is no IPv6 address') from None
         if not closed or (after and not after.startswith(":")):
-            raise _invalid(text, "the brackets of the address do not close before the port")
+            raise ValueError("the brackets of the address do not close before the port")
         return host, after[1:] if after else None
     host, colon, port = address.partition(":")
     if ":" in port or not (host == "" or _is_name(host)):
-        raise _invalid(text, "it is no host and port")
+        raise ValueError("it is no host and port")
     return host.lower(), port if colon else None
 
 
@@ -116,13 +127,10 @@ def _is_name(host: str) -> bool:
     return bool(HOST_NAME.fullmatch(host)) and all(0 < len(label) <= 63 for label in labels)
 
 
-def _port(written: str | None, default: int) -> tuple[int, tuple[str, ...]]:
+def _port(written: str | None, default: int) -> int | None:
+    """The port, None where what is written is none."""
     if written is None:
-        return default, ()
-    if written.isascii() and written.isdigit() and 0 < int(written[:9]) <= 65535 and len(written) <= 9:
-        return int(written), ()
-    return default, (f'OLLAMA_HOST: "{written}" is no port, {default} is used',)
-
-
-def _invalid(text: str, why: str) -> SettingInvalid:
-    return SettingInvalid(f'OLLAMA_HOST cannot be "{text}": {why}', setting="OLLAMA_HOST", value=text, reason=why)
+        return default
+    if written.isascii() and written.isdigit() and len(written) <= 9 and 0 < int(written) <= 65535:
+        return int(written)
+    return None

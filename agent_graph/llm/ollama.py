@@ -21,10 +21,10 @@ from agent_graph.llm import refusals
 from agent_graph.llm.base import ModelInfo, OnDelta
 from agent_graph.llm.choose import choose_model, missing_model
 from agent_graph.llm.deadlines import attempt, unbroken
-from agent_graph.llm.hosts import OllamaHost
+from agent_graph.llm.hosts import HostAddress
 from agent_graph.llm.ndjson import objects
-from agent_graph.llm.ollama_wire import OllamaWire, drain
 from agent_graph.llm.reply import WHITESPACE_LOOP, Reply, option_warnings, whole_characters
+from agent_graph.llm.wire import Wire, drain
 
 if TYPE_CHECKING:
     import httpx2
@@ -55,7 +55,7 @@ class OllamaClient:
     """One Ollama server; `model` is used by calls that name none, and where it is "" too the host is asked.
 
     `parallel` is how many calls the engine keeps in flight; the server queues what it cannot serve at once.
-    `max_reply_bytes` bounds text and thinking of one answer. For `api_key` see `ollama_wire.OllamaWire`; it is taken
+    `max_reply_bytes` bounds text and thinking of one answer. For `api_key` see `wire.Wire`; it is taken
     out of every error.
     """
 
@@ -63,7 +63,7 @@ class OllamaClient:
 
     def __init__(
         self,
-        host: OllamaHost,
+        host: HostAddress,
         *,
         api_key: str = "",
         model: str = "",
@@ -72,7 +72,7 @@ class OllamaClient:
     ) -> None:
         self.host = host.url
         self.parallel = parallel
-        self._wire = OllamaWire(host, api_key=api_key)
+        self._wire = Wire(host, api_key=api_key, accept="application/x-ndjson, application/json")
         self._model = model
         self._max_reply_bytes = max_reply_bytes
         self._known: dict[str, _Known] = {}

@@ -1,4 +1,4 @@
-"""Turns what an Ollama server or the way to it says into the errors of the contract, by status and never by text."""
+"""Turns what a model host or the way to it says into the errors of the contract, by status and never by text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEPT = 4_000
 
 
 def refusal(status: int, body: bytes, *, who: str, model: str, retry_after: str = "", location: str = "") -> Upstream:
-    """The error for an answer with `status`; `body` is Ollama's ``{"error": "..."}`` or whatever a proxy sent."""
+    """The error for an answer with `status`; `body` is what `error_text` reads, or whatever a proxy sent."""
     text = error_text(body)
     details = {"status": status, "model": model, "body": text}
     said = f"{who} answered {status}" + (f": {text}" if text else "")
@@ -36,7 +36,7 @@ def refusal(status: int, body: bytes, *, who: str, model: str, retry_after: str 
         return ModelNotFound(said, **details)
     if 300 <= status < 400:
         return ModelRefused(
-            f"{who} points to another address ({location}); name that one in OLLAMA_HOST if it is yours", **details
+            f"{who} points to another address ({location}); name that one in the settings if it is yours", **details
         )
     if 400 <= status < 500:
         return ModelRefused(said, **details)
@@ -44,7 +44,7 @@ def refusal(status: int, body: bytes, *, who: str, model: str, retry_after: str 
 
 
 def error_text(body: bytes) -> str:
-    """Ollama's error string, or the beginning of a body that has none."""
+    """The host's own error sentence, or the beginning of a body that has none."""
     text = body.decode(errors="replace")
     try:
         parsed = json.loads(text)

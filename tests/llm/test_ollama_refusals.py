@@ -15,7 +15,7 @@ from agent_graph.errors import (
     ModelUnreachable,
     Upstream,
 )
-from agent_graph.llm.hosts import OllamaHost, parse_host
+from agent_graph.llm.hosts import HostAddress, parse_host
 from agent_graph.llm.ollama import OllamaClient
 from agent_graph.llm.refusals import error_text, retry_after_ms
 from tests.fakes.ollama_server import OllamaServer, Response, busy, error, page, stream
@@ -178,7 +178,7 @@ async def test_OL14_a_key_goes_as_a_bearer_to_the_named_host_and_stays_out_of_er
 
 
 async def test_a_key_is_not_sent_to_a_default_nobody_named(server: OllamaServer, ask: Ask) -> None:
-    unnamed = OllamaHost("http", "127.0.0.1", server.port, named=False)
+    unnamed = HostAddress("http", "127.0.0.1", server.port, named=False)
     client = OllamaClient(unnamed, model="fake", api_key="k-secret")
     await client.chat(ask(), lambda *_: None)
     await client.aclose()

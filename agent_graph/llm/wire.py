@@ -1,4 +1,4 @@
-"""One request to an Ollama server: whom to call, what to send along, and every way it can go wrong."""
+"""One request to a model host over HTTP: whom to call, what to send along, and every way it can go wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ModelBadReply, ModelUnreachable, Upstream
 from agent_graph.llm import refusals
 from agent_graph.llm.deadlines import attempt
-from agent_graph.llm.hosts import OllamaHost
+from agent_graph.llm.hosts import HostAddress
 from agent_graph.llm.ndjson import parse_object
 
 if TYPE_CHECKING:
@@ -27,15 +27,16 @@ ERROR_BYTES = 64 * 1024
 LOOKUP_BYTES = 16 * 1024 * 1024
 
 
-class OllamaWire:
+class Wire:
     """HTTP to one server, with connections kept.
 
     `api_key` goes out as a bearer token over https or to a host the user named, and nowhere else. No redirect is
     followed. A loopback host is never called through a proxy; others honour HTTP_PROXY, NO_PROXY and their like.
     """
 
-    def __init__(self, host: OllamaHost, *, api_key: str = "") -> None:
+    def __init__(self, host: HostAddress, *, api_key: str = "", accept: str = "application/json") -> None:
         self._host = host
+        self._accept = accept
         self._who = host.url
         self._key = api_key.strip() if host.takes_key else ""
         self._http: httpx2.AsyncClient | None = None
@@ -50,7 +51,7 @@ class OllamaWire:
         the body is read inside.
         """
         http = self._client(model)
-        headers = {"accept-encoding": "identity", "accept": "application/x-ndjson, application/json"}
+        headers = {"accept-encoding": "identity", "accept": self._accept}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         content = None if body is None else json.dumps(body).encode()

@@ -1,0 +1,124 @@
+"""Facts about one firing of a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from agent_graph.core.events.base import Fact
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted(Fact):
+    """`model` is the fallback that is asked, "" the node's own."""
+
+    type: ClassVar[str] = "node_started"
+    firing: str
+    attempt: int = 1
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered(Fact):
+    """`answer` is the JSON form of `effects.ModelAnswer`."""
+
+    type: ClassVar[str] = "model_answered"
+    firing: str
+    answer: JsonObject
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFinished(Fact):
+    """A firing is done: what it wrote and where its tokens go.
+
+    `writes` is a list of [op, path segments..., value?] (`effects.Write`), `output` and `current` are one-element
+    lists when present (so that null can be told from nothing), `targets` the chosen ones of a choosing node, `inputs`
+    the current value a static branch starts with, by target.
+    """
+
+    type: ClassVar[str] = "node_finished"
+    firing: str
+    writes: tuple[JsonValue, ...] = ()
+    output: tuple[JsonValue, ...] = ()
+    current: tuple[JsonValue, ...] = ()
+    targets: tuple[str, ...] | None = None
+    inputs: JsonObject = field(default_factory=dict)
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed(Fact):
+    """`error` is {code, message, class, details?}, `targets` where `on_error` leads; None: the frame fails."""
+
+    type: ClassVar[str] = "node_failed"
+    firing: str
+    error: JsonObject
+    attempt: int = 1
+    targets: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRetried(Fact):
+    """An attempt failed and another one follows `delay_ms` after this event; `error` as in `NodeFailed`.
+
+    `attempt` is the one that failed, `model` the fallback that is asked next, "" the node's own.
+    """
+
+    type: ClassVar[str] = "node_retried"
+    firing: str
+    error: JsonObject
+    delay_ms: int
+    attempt: int = 1
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTaken(Fact):
+    """`transition` names the rule, decision or way: ``rules/0``, ``default``, ``approve``, ``exit`` ..."""
+
+    type: ClassVar[str] = "route_taken"
+    firing: str
+    transition: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopExhausted(Fact):
+    """A loop came to its bound."""
+
+    type: ClassVar[str] = "loop_exhausted"
+    firing: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConflict(Fact):
+    """Two concurrent writes of one path met; `winner` and `losers` are firing paths."""
+
+    type: ClassVar[str] = "write_conflict"
+    firing: str
+    key: str
+    winner: str
+    losers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FiringCancelled(Fact):
+    """A firing was ended before it was done."""
+
+    type: ClassVar[str] = "firing_cancelled"
+    firing: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warned(Fact):
+    """Something a person should see; nothing depends on it."""
+
+    type: ClassVar[str] = "warning"
+    firing: str
+    code: str
+    message: str
+    details: JsonObject = field(default_factory=dict)

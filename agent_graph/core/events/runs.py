@@ -1,0 +1,87 @@
+"""Facts about a run as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from agent_graph.core.events.base import Fact
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class RunAccepted(Fact):
+    """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`)."""
+
+    type: ClassVar[str] = "run_accepted"
+    run_id: str
+    graph_id: str
+    graph_version: str
+    input: JsonValue
+    thread_id: str = ""
+    model: str = ""
+    started_by: str = ""
+    limits: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Fact):
+    """A driver took the run up for the first time."""
+
+    type: ClassVar[str] = "run_started"
+
+
+@dataclass(frozen=True, slots=True)
+class RunInterrupted(Fact):
+    """Nobody drives the run until it is resumed."""
+
+    type: ClassVar[str] = "run_interrupted"
+    reason: str
+    error: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed(Fact):
+    """A driver took the run up again."""
+
+    type: ClassVar[str] = "run_resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelRequested(Fact):
+    """Somebody wants the run to end."""
+
+    type: ClassVar[str] = "run_cancel_requested"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted(Fact):
+    """Nothing was left to do, and the result was written."""
+
+    type: ClassVar[str] = "run_completed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(Fact):
+    """`error` is {code, message, node_id?, node_path?, details?}."""
+
+    type: ClassVar[str] = "run_failed"
+    error: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled(Fact):
+    """The run ended because somebody wanted it to."""
+
+    type: ClassVar[str] = "run_cancelled"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFailed(Fact):
+    """A failure reached a frame; what runs in it is cancelled."""
+
+    type: ClassVar[str] = "frame_failed"
+    error: JsonObject
+    frame: str = ""
