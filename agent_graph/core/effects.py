@@ -1,11 +1,12 @@
 """What a node's step may answer: it is done, or it needs something from outside.
 
 A step is one pure function, asked again after every answer:
-``step(node, values, answers) -> Done | CallModel | AskApproval``, or it raises `errors.NodeFailure`.
+``step(node, values, answers) -> Done | Effect``, or it raises `errors.NodeFailure`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
@@ -110,7 +111,23 @@ class AskApproval:
     channels: tuple[str, ...] = ()
 
 
-Effect: TypeAlias = CallModel | AskApproval
+@dataclass(frozen=True, slots=True)
+class OpenFrames:
+    """Run what stands inside this node: one frame for each of `inputs`, and go on with what they come to."""
+
+    inputs: Sequence[JsonValue]
+    width: int = 1
+    """How many of them may be open at a time."""
+    enough: int | None = None
+    """With so many results the rest is cancelled; None = all of them."""
+    graph_version: str = ""
+    """The graph they run, "" = what stands between the node and its join, or for `recursion` the node's own graph."""
+    recursion: bool = False
+    names: tuple[str, str] = ("", "")
+    """Under which keys an item and its place are in the state of its frame; "" = none."""
+
+
+Effect: TypeAlias = CallModel | AskApproval | OpenFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +161,14 @@ class ApprovalAnswer:
     at_ms: int
 
 
-Answer: TypeAlias = ModelAnswer | ApprovalAnswer
+@dataclass(frozen=True, slots=True)
+class FramesAnswer:
+    """What the frames of a firing came to, in the order of their inputs."""
+
+    results: list[JsonValue]
+
+
+Answer: TypeAlias = ModelAnswer | ApprovalAnswer | FramesAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:

@@ -31,8 +31,8 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
+from agent_graph.core.events.frames import FrameFailed, FramesOpened
 from agent_graph.core.events.runs import (
-    FrameFailed,
     RunAccepted,
     RunCancelled,
     RunCancelRequested,
@@ -57,6 +57,7 @@ __all__ = [
     "FactType",
     "FiringCancelled",
     "FrameFailed",
+    "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -95,8 +96,8 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided,
+        ApprovalExpired, ApprovalWithdrawn, Warned,
     )
 }  # fmt: skip
 

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
         passthrough,
         router,
         state_transform,
+        subgraph,
     )
 
     _CHECKED: tuple[NodeType, ...] = (
-        llm, router, passthrough, state_transform, join, parallel, loop, human_approval,
+        llm, router, passthrough, state_transform, join, parallel, loop, human_approval, subgraph,
     )  # fmt: skip
 
 
@@ -48,11 +49,18 @@ class _OnDemand(Mapping[str, NodeType]):
 
 
 NODE_TYPES: Final = _OnDemand(
-    "llm", "router", "passthrough", "state_transform", "join", "parallel", "loop", "human_approval"
+    "llm",
+    "router",
+    "passthrough",
+    "state_transform",
+    "join",
+    "parallel",
+    "loop",
+    "human_approval",
+    "subgraph",
 )
 
 UNAVAILABLE_TYPES: Final = {
-    "subgraph": "a graph inside a graph is not available yet",
     "signal": "waiting for a message from outside is not available yet",
     "timer": "timers are not available yet",
     "tool": "calling tools of other servers is not available yet",
