@@ -29,16 +29,21 @@ CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
 async def call_model(
     perform: Perform, *, models: Models, limiter: Limiter, run_model: str, on_delta: OnDelta
 ) -> e.ModelAnswered | e.NodeFailed:
-    """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
+    """The fact of one attempt. `run_model` is the model of the run, used when the node names none; both
+    may be ``HOST/MODEL``.
 
     The host's place is waited for before any time limit starts. Cancelling closes the connection.
     """
+    asked = perform.effect.model or run_model
     try:
-        chosen = await models.get()
-        call: CallModel = replace(perform.effect, model=perform.effect.model or run_model or chosen.model)
-        async with limiter.place(chosen.client.host, parallel=chosen.client.parallel):
-            body = answer_to_json(await chosen.client.chat(call, on_delta))
+        chosen = await models.find(asked)
+        call: CallModel = replace(perform.effect, model=chosen.model)
+        async with limiter.place(chosen.place, parallel=chosen.client.parallel):
+            answer = await chosen.client.chat(call, on_delta)
+        body = answer_to_json(replace(answer, host=chosen.name))
         _check_storable(body, chosen.client.host)
+    except errors.ModelNotFound as error:
+        return e.NodeFailed(perform.firing, failure(models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt)
