@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
 from agent_graph.core.jsonvalue import JsonObject
@@ -19,9 +19,18 @@ from agent_graph.settings import values as read
 PREFIX: Final = "AGENT_GRAPH_HOSTS__"
 KINDS: Final = ("ollama", "openai_compatible")
 MOST: Final = 64
+FIELDS: Final[Mapping[str, str]] = {
+    "kind": "`ollama`, or `openai_compatible` for whatever serves `/v1/chat/completions`; needed",
+    "url": "its address; of an `openai_compatible` one with the scheme, and `/v1` where no path is given; needed",
+    "parallel": "calls in flight at once, from every run; default 4",
+    "model": "the model asked there where none is named; default: one the host lists",
+    "key_env": "the environment variable that holds its key, sent as a bearer token; default: no key",
+}
+"""What can be said of a host."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 """No dot and no capital: a model's own name such as ``hf.co/Owner/Model`` is never taken for a host."""
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+"""Capitals only: a key put here by mistake is hardly ever one, and must not be shown as a name."""
 _SECRETS: Final = ("key", "api_key", "token", "password", "secret", "authorization")
 
 
@@ -91,8 +100,7 @@ def _host(name: str, said: Mapping[str, tuple[str, str, str]], environ: Mapping[
     at = f"hosts.{name}"
     if not _NAME.fullmatch(name):
         _refuse(at, "a host is named with small letters, digits, - and _, at most 32", at)
-    known = tuple(f.name for f in fields(HostSetting) if f.name not in ("name", "address", "key", "source"))
-    known = ("kind", "url", *known[1:])
+    known = tuple(FIELDS)
     for key, (_, _, where) in said.items():
         if key in _SECRETS:
             _refuse(where, "a key is not written here: put it into an environment variable, name that in key_env", at)
@@ -115,18 +123,19 @@ def _read(said: Mapping[str, tuple[str, str, str]], key: str, parse: Callable[[s
     if key not in said:
         return absent
     text, _, where = said[key]
+    shown = where if "@" in text or key == "key_env" else f"{where} is {text!r}"
     try:
         return parse(text)
     except SettingInvalid as wrong:
         why = str(wrong.details.get("reason") or wrong.message)
-        _refuse(where if "@" in text else f"{where} is {text!r}", why, where)
+        _refuse(shown, why, where)
     except ValueError as wrong:
-        _refuse(f"{where} is {text!r}", str(wrong), where)
+        _refuse(shown, str(wrong), where)
 
 
 def _variable(text: str) -> str:
     if not _VARIABLE.fullmatch(text.strip()):
-        raise ValueError("it is the name of an environment variable, not what stands in it")
+        raise ValueError("it is the name of an environment variable, in capitals, and not what stands in it")
     return text.strip()
 
 
