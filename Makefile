@@ -6,8 +6,9 @@ BENCH ?=
 PEERS ?= floor,langgraph,burr,ours
 WORKLOADS ?= w1,w2,w3,w4,w5,w6,w8,w10
 ROUNDS ?= 3
+MINUTES ?= 30
 
-.PHONY: help setup check format lint types imports test docs golden bench coverage clean
+.PHONY: help setup check format lint types imports test docs golden bench soak coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/'
@@ -46,6 +47,9 @@ bench:  ## beside other engines, as ratios of one run; BENCH=folder of the progr
 	@test -f "$(BENCH)/run_all.py" || { echo "BENCH=folder of the benchmark programs (run_all.py)"; exit 2; }
 	OURS=$(CURDIR)/tests/benchmarks/bench_ours.py OURS_PYTHON=$(abspath $(BIN))/python \
 		$(PYTHON) $(BENCH)/run_all.py --peers $(PEERS) --only $(WORKLOADS) --rounds $(ROUNDS)
+
+soak:  ## half an hour of mixed runs in one process, and whether it holds on to anything; MINUTES=30
+	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES)
 
 coverage:  ## all tests with branch coverage: 100 % in core, 90 % elsewhere
 	rm -f .coverage .coverage.*

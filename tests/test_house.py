@@ -24,7 +24,7 @@ FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "manager", "m
 BROAD_EXCEPT = {"agent_graph/tools/registry.py": "a bug becomes INTERNAL", "agent_graph/core/step.py": "NodeFailed"}
 TEST_FOLDERS = {
     "benchmarks", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live", "llm",
-    "mcp_server", "patterns", "process", "properties", "scenarios", "store", "tools", "typing",
+    "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
