@@ -1,4 +1,4 @@
-"""Expires approvals on time, whether anybody looks or not."""
+"""Expires approvals, and wakes runs that the clock is to wake, on time, whether anybody looks or not."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Expiry:
         """How long to sleep, and the approval to look at then."""
         now_ms = self._shell.clock.now_ms()
         self._stuck = {run_id: until_ms for run_id, until_ms in self._stuck.items() if until_ms > now_ms}
-        found = await self._shell.store.approvals.next_expiry(passing_over=tuple(self._stuck))
+        found = await self._shell.store.runs.next_wake(passing_over=tuple(self._stuck))
         if found is None:
             return LOOK_AGAIN_MS, None
         return min(LOOK_AGAIN_MS, found[0] - now_ms), found

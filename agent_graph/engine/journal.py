@@ -111,7 +111,7 @@ class Journal:
         self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
         self._shell.notify.committed(commit.run, pending)
-        if gates:
+        if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
             self._shell.notify.gates.set()
 
     async def catch_up(self, held: Iterable[str] = ()) -> None:

@@ -66,7 +66,7 @@ class Notify:
 
     def __init__(self) -> None:
         self.gates = asyncio.Event()
-        """Set when some approval was opened or closed."""
+        """Set when some approval was opened or closed, or a run waits that the clock is to wake."""
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         """Held by those who wait, and gone with the last of them."""
         self._expected: dict[str, dict[asyncio.Future[RunRow], Callable[[RunRow], bool]]] = {}

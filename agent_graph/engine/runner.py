@@ -184,7 +184,7 @@ class Runner:
             assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
-            following = failure.follow_up(self._journal.graph, self.run, fact) if _failed(fact) else fact
+            following = failure.follow_up(self.run, fact) if _failed(fact) else fact
             if _failed(following) and following.error.get("class") == "unreachable":
                 self._unreached = self._unreached or following  # answers under way are waited for: they are paid for
             else:

@@ -45,6 +45,10 @@ class RunRow:
     final_state: tuple[JsonValue, ...] = ()
     """One element once the run has a result, else empty (null is a result)."""
     usage: JsonObject = field(default_factory=dict)
+    budget: JsonObject = field(default_factory=dict)
+    """What the run may use and has used, empty when nothing bounds it."""
+    wake_at_ms: int | None = None
+    """When it is to be driven again although nobody asks, should it only wait by then."""
     pinned: bool = False
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
@@ -237,6 +241,11 @@ class RunStore(Protocol):
         """Newest first."""
         ...
 
+    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        """(at_ms, run_id) of the next moment at which a pending approval expires or a waiting run is to be driven
+        again, those of some runs left out."""
+        ...
+
     async def counts(self) -> dict[str, int]:
         """How many runs have each status."""
         ...
@@ -273,10 +282,6 @@ class ApprovalStore(Protocol):
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
         """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
-        ...
-
-    async def next_expiry(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
-        """(expires_at_ms, run_id) of the pending approval that expires first, those of some runs left out."""
         ...
 
 

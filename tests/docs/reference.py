@@ -21,7 +21,7 @@ GENERATED = "<!-- written from the code by `make golden` -->"
 
 
 def classes() -> list[type[errors.AgentGraphError]]:
-    """Every deliberate error a caller can meet, in the order of errors.py."""
+    """Every deliberate error a caller can meet, in the order of `agent_graph.errors`."""
     known = [c for c in vars(errors).values() if inspect.isclass(c) and issubclass(c, errors.AgentGraphError)]
     return [c for c in known if c not in (errors.AgentGraphError, *FAMILIES)]
 
