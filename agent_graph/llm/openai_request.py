@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.llm.reply import KNOWN_OPTIONS, option_warnings
+from agent_graph.llm.reply import option_warnings
 
 RENAMED: Final = {"num_predict": "max_tokens"}
 TAKEN: Final = frozenset({
@@ -18,7 +19,7 @@ EFFORTS: Final = ("low", "medium", "high")
 
 def request_body(call: CallModel, model: str) -> JsonObject:
     """The body of one streamed completion. ``num_predict`` without a bound (-1, -2) is left out."""
-    messages: list[Any] = list(call.messages)
+    messages: list[Any] = [_message(each) for each in call.messages]
     body: JsonObject = {
         "model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True},
     }  # fmt: skip
@@ -34,9 +35,19 @@ def request_body(call: CallModel, model: str) -> JsonObject:
     return body
 
 
+def _message(message: JsonObject) -> JsonObject:
+    """A message as the host takes it: with pictures, its content is a list of parts."""
+    shown = message.get("images")
+    if not isinstance(shown, list):
+        return message
+    parts: list[Any] = [{"type": "text", "text": message["content"]}]
+    parts += [{"type": "image_url", "image_url": {"url": url}} for url in shown]
+    return {"role": message["role"], "content": parts}
+
+
 def warnings_of(call: CallModel) -> tuple[JsonObject, ...]:
     """One warning for each option that nobody knows, and for each thing asked for that was not sent."""
-    unsaid = [f'the option "{name}"' for name in call.options if name in KNOWN_OPTIONS - TAKEN]
+    unsaid = [f'the option "{name}"' for name in call.options if name in model_options.KNOWN - TAKEN]
     unsaid += ["`keep_alive`"] if call.keep_alive is not None else []
     unsaid += ["`think`"] if call.think not in (None, False, *EFFORTS) else []
     ignored: list[JsonObject] = [

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from agent_graph.core.effects import CallModel
 from agent_graph.errors import (
     ModelBadReply,
     ModelNotConfigured,
@@ -99,6 +100,21 @@ async def test_the_request_says_nothing_that_the_node_did_not_say(
     assert set(server.chats[0].body) == {"model", "messages", "stream", "stream_options"}
     assert server.chats[1].body["response_format"] == {"type": "json_object"}
     assert "reasoning_effort" not in server.chats[1].body
+
+
+async def test_pictures_are_parts_of_a_message(server: OpenAIServer, client: OpenAIClient) -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    call = CallModel(({"role": "user", "content": "what is it?", "images": [picture]},))
+    await client.chat(call, lambda *_: None)
+    assert server.chats[0].body["messages"] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "what is it?"},
+                {"type": "image_url", "image_url": {"url": picture}},
+            ],
+        }
+    ]
 
 
 async def test_an_answer_cut_by_length_says_so(server: OpenAIServer, client: OpenAIClient, ask: Ask) -> None:
