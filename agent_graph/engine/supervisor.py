@@ -76,8 +76,8 @@ class Supervisor:
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `check_input` raises, `RunCapacity`
-        (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
+        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `check_input` raises,
+        `RunCapacity` (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
         twin = key in self._keys  # the store will say which run the first of them made

@@ -37,7 +37,7 @@ def memory_bytes(name: str) -> int:
 
 
 async def ended(deps: Deps) -> dict[str, int]:
-    while set(counts := await deps.store.runs.counts()) - TERMINAL:
+    while set(counts := await deps.store.runs.counts()) - TERMINAL:  # noqa: ASYNC110  (of many runs)
         await asyncio.sleep(0.05)
     return counts
 
