@@ -7,9 +7,10 @@ A step is one pure function, asked again after every answer:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 
@@ -140,6 +141,8 @@ class ModelAnswer:
     model: str = ""
     performer: str = ""
     """``server:<provider>/<model>``"""
+    host: str = ""
+    """The name the settings give the host; "" for the provider."""
     model_digest: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -274,8 +274,9 @@ class Runner:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
         return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_model=self.run.model, on_delta=on_delta
-        )
+            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
+            on_delta=on_delta,
+        )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
         """A call is over. One that ended by itself is always heard of, even when a bug ended it."""
