@@ -20,7 +20,7 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import check_input
+from agent_graph.engine.intake import check_connections, check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
@@ -74,10 +74,11 @@ class Supervisor:
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the idempotency record that is stored with it. Raises what `check_input` raises, `RunCapacity`
+        `answer` makes the idempotency record that is stored with it. Raises what `intake` raises, `RunCapacity`
         (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
         self._check_capacity()
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"

@@ -28,6 +28,8 @@ from agent_graph.core.events.firings import (
     NodeRetried,
     NodeStarted,
     RouteTaken,
+    ToolAnswered,
+    ToolCalled,
     Warned,
     WriteConflict,
 )
@@ -73,6 +75,8 @@ __all__ = [
     "RunResumed",
     "RunStarted",
     "TimerFired",
+    "ToolAnswered",
+    "ToolCalled",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -94,7 +98,8 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
+        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired,
+        RouteTaken, LoopExhausted,
         WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
         ApprovalWithdrawn, Warned,
     )
