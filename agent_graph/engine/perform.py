@@ -29,21 +29,24 @@ CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
 
 
 async def call_model(
-    perform: Perform, call: CallModel, *, models: Models, limiter: Limiter, connections: Connections, run_model: str,
-    on_delta: OnDelta,
+    perform: Perform, call: CallModel, *, models: Models, limiter: Limiter, connections: Connections, run_id: str,
+    run_model: str, on_delta: OnDelta,
 ) -> e.ModelAnswered | e.NodeFailed:  # fmt: skip
     """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
 
-    The host's place is waited for before any time limit starts. Cancelling closes the connection.
+    Both may be ``HOST/MODEL``. The host's place is waited for before any time limit starts. Cancelling closes the
+    connection.
     """
+    asked = call.model or run_model
     try:
-        chosen = await models.get()
-        call = replace(call, model=call.model or run_model or chosen.model)
-        if call.tools:
-            call = await described(call, connections)
-        async with limiter.place(chosen.client.host, parallel=chosen.client.parallel):
-            body = answer_to_json(await chosen.client.chat(call, on_delta))
-        _check_storable(body, chosen.client.host)
+        chosen = await models.find(asked)
+        client, call = chosen.client, await described(replace(call, model=chosen.model), connections)
+        async with limiter.place(chosen.place, parallel=client.parallel, run_id=run_id, model=call.model):
+            answer = await client.chat(call, on_delta)
+        body = answer_to_json(replace(answer, host=chosen.name))
+        _check_storable(body, client.host)
+    except errors.ModelNotFound as error:
+        return e.NodeFailed(perform.firing, failure(models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt)

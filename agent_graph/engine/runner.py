@@ -279,7 +279,7 @@ class Runner:
             return await call_tool(perform, perform.effect, connections=shell.connections)
         return await call_model(
             perform, perform.effect, models=shell.models, limiter=shell.limiter, connections=shell.connections,
-            run_model=self.run.model, on_delta=on_delta,
+            run_id=run_id, run_model=self.run.model, on_delta=on_delta,
         )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
