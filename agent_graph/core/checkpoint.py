@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, assert_never
 
 from agent_graph.core.effects import (
     MISSING,
@@ -13,6 +14,7 @@ from agent_graph.core.effects import (
     ApprovalAnswer,
     FramesAnswer,
     ModelAnswer,
+    ToolAnswer,
     answer_from_json,
     answer_to_json,
 )
@@ -27,7 +29,7 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 5
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -161,7 +163,8 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [_answer_in(kind, item) for kind, item in body["answers"]]
+    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["calling"] = body["calling"] and tuple(body["calling"])
     firing = Firing(frame=frame, **body)
     frame.run_on(firing)
     if has is not None:
@@ -173,20 +176,22 @@ def _answer_out(answer: Answer) -> list[Any]:
     match answer:
         case ModelAnswer():
             return ["model", answer_to_json(answer)]
+        case ToolAnswer():
+            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
         case FramesAnswer():
             return ["frames", answer.results]
-        case _:
+        case ApprovalAnswer():
             return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
-
-
-def _answer_in(kind: str, body: Any) -> Answer:
-    match kind:
-        case "model":
-            return answer_from_json(body)
-        case "frames":
-            return FramesAnswer(body)
         case _:
-            return ApprovalAnswer(**body)
+            assert_never(answer)
+
+
+_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
+    "model": answer_from_json,
+    "tool": lambda item: ToolAnswer(**item),
+    "frames": FramesAnswer,
+    "approval": lambda item: ApprovalAnswer(**item),
+}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

@@ -76,6 +76,10 @@ class Firing:
     """The gate's pending approval."""
     owned: Owned | None = None
     """The frames it has opened."""
+    calling: tuple[str, int] | None = None
+    """The tool call that was made and not answered yet: its id, and the attempt it was made in."""
+    unsure: bool = False
+    """Whoever made that call is gone: nobody knows what came of it."""
 
     @property
     def declared(self) -> Node:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import AskApproval, CallModel, Done, Effect, OpenFrames
+from agent_graph.core import tool_facts
+from agent_graph.core.effects import AskApproval, CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
@@ -29,11 +30,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """An effect to perform; its answer is a `ModelAnswered` or `NodeFailed` fact about `firing`."""
+    """An effect to perform; its answer is a `ModelAnswered`, `ToolAnswered` or `NodeFailed` fact about `firing`."""
 
     firing: str
     attempt: int
-    effect: CallModel
+    effect: CallModel | CallTool
 
 
 Action: TypeAlias = Record | Perform
@@ -56,13 +57,8 @@ def step(run: Run, firing: Firing) -> list[Action]:
     answer = _asked(run, firing, attempt)
     if isinstance(answer, e.NodeFailed):
         return [*actions, Record(follow_up(run, answer))]
-    if isinstance(answer, CallModel):
-        if firing.model:
-            answer = replace(answer, model=firing.model)
-        if firing.restart:
-            attempt += 1
-            actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
-        return [*actions, Perform(firing.path, attempt, answer)]
+    if isinstance(answer, CallModel | CallTool):
+        return [*actions, *_perform(firing, answer, attempt)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
     if isinstance(answer, OpenFrames):
@@ -95,6 +91,19 @@ def _check_depth(firing: Firing) -> None:
     if firing.path.count("/") >= DEEPEST:
         message = f"node {firing.declared.id!r} would open a frame {DEEPEST + 1} deep; the limit is {DEEPEST}"
         raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
+
+
+def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list[Action]:
+    actions: list[Action] = []
+    if firing.restart:
+        attempt += 1
+        actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
+    if isinstance(effect, CallTool):
+        fact, effect = tool_facts.called(firing, effect, attempt)
+        actions += [] if fact is None else [Record(fact)]
+    elif firing.model:
+        effect = replace(effect, model=firing.model)
+    return [*actions, Perform(firing.path, attempt, effect)]
 
 
 def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:

@@ -28,6 +28,8 @@ from agent_graph.core.events.firings import (
     NodeRetried,
     NodeStarted,
     RouteTaken,
+    ToolAnswered,
+    ToolCalled,
     Warned,
     WriteConflict,
 )
@@ -75,6 +77,8 @@ __all__ = [
     "RunResumed",
     "RunStarted",
     "TimerFired",
+    "ToolAnswered",
+    "ToolCalled",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -96,9 +100,9 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
-        WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided,
-        ApprovalExpired, ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, Warned,
     )
 }  # fmt: skip
 
