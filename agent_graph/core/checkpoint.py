@@ -7,21 +7,30 @@ from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
-from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.effects import (
+    MISSING,
+    ApprovalAnswer,
+    ModelAnswer,
+    SignalAnswer,
+    TimeAnswer,
+    answer_from_json,
+    answer_to_json,
+)
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.frames import Firing, Frame, Token
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
-from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 2
+FORMAT = 3
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
 )  # fmt: skip
+_ANSWERS: dict[str, Any] = {kind.__name__: kind for kind in (ApprovalAnswer, TimeAnswer, SignalAnswer)}
 
 
 def dump(run: Run) -> bytes:
@@ -30,7 +39,8 @@ def dump(run: Run) -> bytes:
     body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
-    body["pausing"] = run.pausing
+    body["pausing"], body["mail"] = run.pausing, run.mail
+    body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -61,7 +71,8 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.frame = _frame_in(graph, body["frame"])
         by_path = {firing.path: firing for firing in run.frame.running.values()}
         run.open = {path: by_path[path] for path in body["open"]}
-        run.pausing = dict(body["pausing"])
+        run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+        run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
         run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
@@ -117,7 +128,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body["answers"] = [
         ["model", answer_to_json(a)]
         if isinstance(a, ModelAnswer)
-        else ["approval", {f.name: getattr(a, f.name) for f in fields(ApprovalAnswer)}]
+        else [type(a).__name__, {f.name: getattr(a, f.name) for f in fields(a)}]
         for a in firing.answers
     ]
     return body
@@ -129,7 +140,7 @@ def _firing_in(body: Any) -> Firing:
     body["tips"] = tuple(body["tips"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
     body["answers"] = [
-        answer_from_json(item) if kind == "model" else ApprovalAnswer(**item) for kind, item in body["answers"]
+        answer_from_json(item) if kind == "model" else _ANSWERS[kind](**item) for kind, item in body["answers"]
     ]
     return Firing(**body)
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import AskApproval, CallModel, Done
+from agent_graph.core.asking import asked
+from agent_graph.core.effects import CallModel, Done
 from agent_graph.core.failure import follow_up
 from agent_graph.core.frames import Firing
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject, digest
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
 from agent_graph.core.run import Run
@@ -74,8 +75,8 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
             attempt += 1
             actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
         return [*actions, Perform(firing.path, attempt, answer)]
-    if isinstance(answer, AskApproval):
-        return [*actions, Record(_open_gate(run, firing, answer))]
+    if not isinstance(answer, Done):
+        return [*actions, Record(asked(run, firing, answer))]
     actions += [Record(fact) for fact in untold(run, firing.path, facts)]
     return actions
 
@@ -91,13 +92,3 @@ def _error(code: str, message: str, failure_class: str, details: JsonObject) -> 
     if details:
         error["details"] = details
     return error
-
-
-def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
-    # The id is drawn from what the gate is, so that deciding stays pure and every round of every run has its own.
-    name = digest([run.run_id, firing.path, ask.round]).removeprefix("sha256:")[:24]
-    return e.ApprovalOpened(
-        firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
-        subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
-        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels,
-    )  # fmt: skip

@@ -34,11 +34,6 @@ HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
 STORED_PENDING: Final = "stored_status = 'pending'"  # lets the index of pending ones be used
 FOR_AUDIENCE: Final = "EXISTS (SELECT 1 FROM json_each(audience) WHERE value = :audience)"
 AFTER: Final = "approval_no > :after"
-# the pending approval that expires first
-NEXT_EXPIRY: Final = """
-SELECT a.expires_at_ms, r.run_id FROM approvals AS a JOIN runs AS r USING (run_no)
-WHERE a.status = 'pending' AND r.run_id NOT IN (SELECT value FROM json_each(?))
-ORDER BY a.expires_at_ms, a.approval_no LIMIT 1"""
 
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
 _LISTS: Final = ("allowed_decisions", "channels", "votes")
@@ -85,10 +80,6 @@ class SqliteApprovals:
         rows = await self._database.read(partial(_select, conditions, values))
         approvals = tuple(row for _, row in rows[:limit])
         return approvals, encode_cursor("approvals", rows[limit - 1][0]) if len(rows) > limit else None
-
-    async def next_expiry(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
-        left_out = json_text(list(passing_over))
-        return await self._database.read(lambda connection: connection.execute(NEXT_EXPIRY, (left_out,)).fetchone())
 
 
 def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:

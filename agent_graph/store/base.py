@@ -49,6 +49,8 @@ class RunRow:
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
+    wake_at_ms: int | None = None
+    """When the clock ends something in it. Written by every commit, read by `RunStore.next_wake` only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,10 @@ class RunStore(Protocol):
         """How many runs have each status."""
         ...
 
+    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        """(wake_at_ms, run_id) of the run that is to be woken first, some left out."""
+        ...
+
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         """Keep the run's record whatever the policy says, or no longer; False when that was so already. Raises
         `RunNotFound`."""
@@ -273,10 +279,6 @@ class ApprovalStore(Protocol):
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
         """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
-        ...
-
-    async def next_expiry(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
-        """(expires_at_ms, run_id) of the pending approval that expires first, those of some runs left out."""
         ...
 
 

@@ -47,17 +47,18 @@ _PLACES_KEPT: Final = 10_000
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
-INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, status,
+INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, wake_at_ms, status,
                   run_id, graph_id, graph_version, thread_id, created_at_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
-UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?
+UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
+                wake_at_ms = ?
 WHERE run_no = ? AND head = ?"""
 # the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                status = ?
+                wake_at_ms = ?, status = ?
 WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
@@ -80,9 +81,13 @@ OF_THREAD: Final = "thread_id = :thread_id AND thread_id <> ''"
 BEFORE: Final = "run_no < :before"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
-
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
+# the run that the clock wakes first
+NEXT_WAKE: Final = """
+SELECT wake_at_ms, run_id FROM runs
+WHERE wake_at_ms IS NOT NULL AND run_id NOT IN (SELECT value FROM json_each(?))
+ORDER BY wake_at_ms, run_no LIMIT 1"""
 # keeps a run from retention, or no longer
 PIN: Final = "UPDATE runs SET pinned = ? WHERE run_id = ? AND pinned <> ?"
 # a run that nobody can drive, although its log does not say so
@@ -164,6 +169,10 @@ class SqliteRuns:
     async def counts(self) -> dict[str, int]:
         return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
 
+    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        left_out = json_text(list(passing_over))
+        return await self._database.read(lambda connection: connection.execute(NEXT_WAKE, (left_out,)).fetchone())
+
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)
         changed = await self._database.write(
@@ -184,7 +193,8 @@ def _extend(commit: Commit, place: Place) -> Extension:
     bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
     error = None if run.error is None else json_text(run.error)
     final_state = json_text(run.final_state[0]) if run.final_state else None
-    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, json_text(run.usage), final_state)
+    usage = json_text(run.usage)
+    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, run.wake_at_ms)
     return Extension(place, bodies, columns, head)
 
 

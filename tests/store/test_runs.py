@@ -17,6 +17,7 @@ from agent_graph.errors import (
     StoreCorrupt,
     StoreUnusable,
 )
+from agent_graph.store import migrate
 from agent_graph.store.base import Commit
 from agent_graph.store.db import on_thread
 from agent_graph.store.sqlite import SqliteStore
@@ -353,7 +354,18 @@ async def test_the_settings_that_durability_rests_on_are_in_force(store: SqliteS
         "foreign_keys": 1,
         "busy_timeout": 5000,
         "application_id": 0x41475248,
-        "user_version": 2,
+        "user_version": migrate.schema_version(),
     }
     mode = "memory" if store.storage == "volatile" else "wal"
     assert found == {"journal_mode": mode, **expected}
+
+
+async def test_the_run_to_wake_first_is_the_one_whose_moment_is_first(store: SqliteStore) -> None:
+    await begin(store, "run-1", "run-2", "run-3")
+    assert await store.runs.next_wake() is None
+    for run_id, at_ms in (("run-1", AT_MS + 9), ("run-2", AT_MS + 5), ("run-3", None)):
+        await store.runs.commit(Commit(run(run_id, wake_at_ms=at_ms), 1, ()))
+    assert await store.runs.next_wake() == (AT_MS + 5, "run-2")
+    assert await store.runs.next_wake(passing_over=["run-2"]) == (AT_MS + 9, "run-1")
+    await store.runs.commit(Commit(run("run-2", status="waiting"), 1, ()))
+    assert await store.runs.next_wake() == (AT_MS + 9, "run-1"), "what the last commit says holds"

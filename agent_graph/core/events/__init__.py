@@ -42,7 +42,7 @@ from agent_graph.core.events.runs import (
     RunResumed,
     RunStarted,
 )
-from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.events.waits import SignalAwaited, SignalReceived, TimerFired, TimerSet
 from agent_graph.core.jsonvalue import JsonObject
 
 __all__ = [
@@ -72,7 +72,10 @@ __all__ = [
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
+    "SignalAwaited",
+    "SignalReceived",
     "TimerFired",
+    "TimerSet",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -94,9 +97,9 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken, LoopExhausted, WriteConflict,
+        FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
+        ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 
