@@ -6,7 +6,7 @@ from typing import assert_never
 
 from agent_graph.core import events as e
 from agent_graph.core.effects import AskApproval, AwaitSignal, Sleep
-from agent_graph.core.frames import Firing
+from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import digest
 from agent_graph.core.run import Run
 

@@ -17,15 +17,16 @@ from agent_graph.core.effects import (
     answer_to_json,
 )
 from agent_graph.core.events import from_json, to_json
-from agent_graph.core.frames import Firing, Frame, Token
+from agent_graph.core.firing import Firing, Token
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 4
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -44,8 +45,7 @@ def dump(run: Run) -> bytes:
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
-    if run.frame is not None:
-        body["frame"] = _frame_out(run.frame)
+    body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -67,13 +67,13 @@ def _run_in(graph: Graph, body: Any) -> Run:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
-    if "frame" in body:
-        run.frame = _frame_in(graph, body["frame"])
-        by_path = {firing.path: firing for firing in run.frame.running.values()}
-        run.open = {path: by_path[path] for path in body["open"]}
-        run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
-        run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
-        run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
+    for item in body["frames"]:
+        run.frames[item["path"]] = _frame_in(graph, item, run_input=run.input)
+    by_path = {firing.path: firing for firing in run.running}
+    run.open = {path: by_path[path] for path in body["open"]}
+    run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+    run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
+    run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
 
@@ -96,13 +96,13 @@ def _frame_out(frame: Frame) -> JsonObject:
     return body
 
 
-def _frame_in(graph: Graph, body: Any) -> Frame:
-    frame = Frame(graph, body["path"])
+def _frame_in(graph: Graph, body: Any, *, run_input: JsonValue) -> Frame:
+    frame = Frame(graph, body["path"], run_input=run_input)
     frame.state = _state_in(graph, body["state"])
     for edge, tokens in body["tokens"]:
         frame.place(edge, (_token_in(token) for token in tokens))
     for item in body["running"]:
-        frame.run_on(_firing_in(item))
+        frame.run_on(_firing_in(frame, item))
     frame.nth = dict(body["nth"])
     frame.depths = dict(body["depths"])
     frame.last = {node: _token_in(token) for node, token in body["last"]}
@@ -122,7 +122,7 @@ def _token_in(body: Any) -> Token:
 
 
 def _firing_out(firing: Firing) -> JsonObject:
-    body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing)}
+    body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing) if f.name != "frame"}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
     body["answers"] = [
@@ -134,7 +134,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     return body
 
 
-def _firing_in(body: Any) -> Firing:
+def _firing_in(frame: Frame, body: Any) -> Firing:
     body = dict(body)
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
@@ -142,7 +142,7 @@ def _firing_in(body: Any) -> Firing:
     body["answers"] = [
         answer_from_json(item) if kind == "model" else _ANSWERS[kind](**item) for kind, item in body["answers"]
     ]
-    return Firing(**body)
+    return Firing(frame=frame, **body)
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from agent_graph.core import fields as reading
+from agent_graph.core.chat import Message
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject, compact, json_equal
 from agent_graph.core.nodes import NODE_TYPES
@@ -19,7 +20,8 @@ from agent_graph.core.spec_fields import ON_NODE, NodeFields
 
 CURRENT: Final = "__input__"
 """The older name of the current value; writing it is the default."""
-RETRY_NAMES: Final = tuple(field.name for field in fields(Retry))
+PARTS: Final = {"retry": tuple(f.name for f in fields(Retry)), "messages": tuple(f.name for f in fields(Message))}
+"""The fields of what stands inside a field."""
 
 
 def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject, frozenset[str]]:
@@ -69,7 +71,7 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
         faults = reading.faults(error, given)
         for fault in faults:
             base = at if fault.path and fault.path[0] in moved else at + "/config"
-            names = RETRY_NAMES if fault.path[:1] == ("retry",) and len(fault.path) > 1 else known
+            names = PARTS.get(str(fault.path[0]), known) if len(fault.path) > 1 else known
             issues.append(reading.issue(fault, base, known=names, node_id=node_id))
         if any(fault.kind != "unknown" or len(fault.path) != 1 for fault in faults):
             return None
@@ -115,6 +117,9 @@ def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
         usual = asdict(Retry())
         kept |= {"retry": said} if (said := {k: v for k, v in retry.items() if not json_equal(v, usual[k])}) else {}
     match kind:
+        case "llm":
+            if isinstance(messages := kept.get("messages"), list):
+                kept["messages"] = [{k: v for k, v in one.items() if (k, v) != ("images", [])} for one in messages]
         case "router":
             if "rules" in kept:
                 kept["rules"] = [_plain_rule(rule) for rule in kept["rules"]]

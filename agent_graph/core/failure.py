@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 from agent_graph.core import events as e
-from agent_graph.core.frames import Firing
-from agent_graph.core.graph import END, Graph
+from agent_graph.core.firing import Firing
+from agent_graph.core.graph import END
 from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.core.nodes.base import FailureClass, Retry
 from agent_graph.core.outcome import ways_on
@@ -26,12 +26,12 @@ _DEFAULT: Final = Retry()
 _DRAW_BITS: Final = 52
 
 
-def follow_up(graph: Graph, run: Run, failed: e.NodeFailed) -> e.NodeFailed | e.NodeRetried:
+def follow_up(run: Run, failed: e.NodeFailed) -> e.NodeFailed | e.NodeRetried:
     """What is to be recorded of an attempt that failed; `failed` itself when the firing is no longer at it."""
     firing = run.firing(failed.firing)
     if firing is None or firing.attempt not in (0, failed.attempt):
         return failed
-    return _again(graph, run, firing, failed) or _given_up(graph, firing, failed)
+    return _again(run, firing, failed) or _given_up(firing, failed)
 
 
 def delay_ms(retry: Retry, *, tries: int, drawn_from: Sequence[str | int], error: JsonObject) -> int:
@@ -53,8 +53,8 @@ def _asked_ms(error: JsonObject) -> int:
     return asked if isinstance(asked, int) else 0
 
 
-def _again(graph: Graph, run: Run, firing: Firing, failed: e.NodeFailed) -> e.NodeRetried | None:
-    config = graph.nodes[firing.node].config
+def _again(run: Run, firing: Firing, failed: e.NodeFailed) -> e.NodeRetried | None:
+    config = firing.declared.config
     retry: Retry = config.retry or _DEFAULT
     kind, model, tries = failed.error.get("class"), firing.model, firing.tries + 1
     if kind not in (retry.on or PASSING) or tries >= retry.max_attempts:
@@ -72,9 +72,9 @@ def _fallbacks(config: Any, asked: str) -> Sequence[str]:
     return named[named.index(asked) + 1 :] if asked in named else named
 
 
-def _given_up(graph: Graph, firing: Firing, failed: e.NodeFailed) -> e.NodeFailed:
-    on_error = graph.nodes[firing.node].config.on_error
+def _given_up(firing: Firing, failed: e.NodeFailed) -> e.NodeFailed:
+    on_error = firing.declared.config.on_error
     if on_error == "fail":
         return failed
     chosen = None if on_error == "continue" else tuple(dict.fromkeys(on_error["goto"])) or (END,)
-    return e.NodeFailed(failed.firing, failed.error, failed.attempt, ways_on(graph, firing.node, chosen))
+    return e.NodeFailed(failed.firing, failed.error, failed.attempt, ways_on(firing.frame.graph, firing.node, chosen))

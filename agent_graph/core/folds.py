@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 from agent_graph.core import events as e
 from agent_graph.core import statepath, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
-from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.firing import Firing
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import of_record
@@ -26,11 +27,11 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
-    run.frame = Frame(graph)
-    run.frame.state.base_current = fact.input
+    frame = run.frames[""] = Frame(graph, run_input=fact.input)
+    frame.state.base_current = fact.input
     start = spread(graph, fact.input)
-    run.frame.state.base.update(start)
-    run.frame.state.tally.base = most_held(start)
+    frame.state.base.update(start)
+    frame.state.tally.base = most_held(start)
 
 
 def spread(graph: Graph, value: JsonValue) -> JsonObject:
@@ -55,8 +56,9 @@ def _first_keys(path: str) -> set[str]:
 
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
-    _frame(run).enter()
-    _admit(graph, run)
+    frame = run.frames[""]
+    frame.enter()
+    _admit(graph, run, frame)
 
 
 def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted) -> None:
@@ -68,7 +70,7 @@ def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted)
 
 def _begin_anew(run: Run) -> None:
     """The host was away, so what failed says nothing of it: whoever resumes the run gives every call all attempts."""
-    for firing in _frame(run).running.values():
+    for firing in run.running:
         firing.model, firing.tries = "", 0
     run.pausing = dict.fromkeys(run.pausing, 0)
 
@@ -130,26 +132,26 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
-        _remove(graph, run, firing)
-        frame, done = _frame(run), to_done(fact)
+        _remove(run, firing)
+        frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
-            done = replace(done, writes=(*done.writes, Write("delete", ("errors", graph.nodes[firing.node].id))))
+            done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
-        _admit(graph, run)
+        _admit(graph, run, frame)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
-    _remove(graph, run, firing)
-    node_id = graph.nodes[firing.node].id
+    _remove(run, firing)
+    node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
-        _frame(run).finish(firing, Done((mark,), targets=fact.targets))
-        _admit(graph, run)
+        firing.frame.finish(firing, Done((mark,), targets=fact.targets))
+        _admit(graph, run, firing.frame)
         return
-    _frame(run).drop(firing)
+    firing.frame.drop(firing)
     if run.failure is None:
         run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
 
@@ -159,13 +161,13 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
-    _remove(graph, run, firing)
+    _remove(run, firing)
     firing.answers.clear()
     firing.restart = True
     firing.tries = firing.tries + 1 if firing.model == fact.model else 0
     firing.model = fact.model
     run.pausing[firing.path] = event.at_ms + fact.delay_ms
-    _admit(graph, run)
+    _admit(graph, run, firing.frame)
 
 
 def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> None:
@@ -173,7 +175,7 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
     if firing is not None and run.pausing.pop(firing.path, None) is not None:
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
-        _admit(graph, run)
+        _admit(graph, run, firing.frame)
     elif firing is not None:
         waits.time_over(run, firing)
 
@@ -185,8 +187,8 @@ def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
     firing = run.firing(fact.firing)
     if firing is not None:
-        _remove(graph, run, firing)
-        _frame(run).drop(firing)
+        _remove(run, firing)
+        firing.frame.drop(firing)
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
@@ -194,7 +196,7 @@ def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> N
     if firing is None:
         return
     run.gates[fact.approval_id] = Gate(
-        approval_id=fact.approval_id, firing=fact.firing, node_id=fact.firing.rpartition("#")[0], round=fact.round,
+        approval_id=fact.approval_id, firing=fact.firing, node_id=firing.declared.id, round=fact.round,
         prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
         allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
         opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
@@ -239,15 +241,10 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
         run.open[firing.path] = firing
 
 
-def _frame(run: Run) -> Frame:
-    assert run.frame is not None, "a run that was accepted has a frame"
-    return run.frame
-
-
-def _remove(graph: Graph, run: Run, firing: Firing) -> None:
+def _remove(run: Run, firing: Firing) -> None:
     path = firing.path
     run.told.pop(path, None)
-    placed = graph.nodes[firing.node].type in PLACED
+    placed = firing.declared.type in PLACED
     if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
         run.places -= placed
     else:
@@ -256,14 +253,13 @@ def _remove(graph: Graph, run: Run, firing: Firing) -> None:
         run.waits.pop(path, None)
 
 
-def _admit(graph: Graph, run: Run) -> None:
+def _admit(graph: Graph, run: Run, frame: Frame) -> None:
     """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
-    frame = _frame(run)
     enabled = frame.enabled
     if len(enabled) > 1:
         enabled.sort(key=lambda firing: firing.node)  # as declared: it is also how places are given
     for firing in enabled:
-        if graph.nodes[firing.node].type in PLACED:
+        if firing.declared.type in PLACED:
             run.queue[firing.path] = firing
         else:
             run.open[firing.path] = firing

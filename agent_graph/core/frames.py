@@ -10,55 +10,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
 
 from agent_graph.core.circles import first_of_circle
-from agent_graph.core.effects import MISSING, Answer, Done, MaybeJson, Path, Write
+from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
+from agent_graph.core.firing import Firing, Token
 from agent_graph.core.graph import END, Graph
+from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
 from agent_graph.core.weights import Slot
 
 
-class Token(NamedTuple):
-    """What travels: the bit set of writers in its causal past, the newest writers of the current value, its depth."""
-
-    past: int
-    tips: tuple[int, ...]
-    depth: int
-
-
-@dataclass(slots=True)
-class Firing:
-    """One run of a node within its frame."""
-
-    node: int
-    path: str
-    nth: int
-    depth: int
-    past: int
-    tips: tuple[int, ...]
-    reentered: bool
-    seen_before: dict[str, int] = field(default_factory=dict)
-    """For a join: the last writer of each input as its previous firing saw it."""
-    conflicts: tuple[Conflict, ...] = ()
-    attempt: int = 0
-    """0 until `node_started`."""
-    restart: bool = False
-    """A call it wants now may have been made before: it is made again, as a new attempt."""
-    model: str = ""
-    """The fallback model that is asked; "" = the node's own."""
-    tries: int = 0
-    """Attempts of that model that have failed."""
-    answers: list[Answer] = field(default_factory=list)
-    approval_id: str = ""
-    """The gate's pending approval."""
-
-
 class Frame:
-    """The root frame of a run (frames inside it come with subgraphs and fan-out over data)."""
+    """One of a run's tree of frames: the root, or one that a firing of another frame, its owner, has opened.
+
+    `path` is the beginning of the paths of its firings: "" for the root, ``map#2[3]/`` for an item of ``map#2``.
+    """
 
     __slots__ = (
         "active",
@@ -72,7 +40,9 @@ class Frame:
         "join_seen",
         "last",
         "nth",
+        "owner",
         "path",
+        "run_input",
         "running",
         "running_set",
         "soft",
@@ -81,9 +51,15 @@ class Frame:
         "watched",
     )  # fmt: skip
 
-    def __init__(self, graph: Graph, path: str = "") -> None:
+    def __init__(
+        self, graph: Graph, path: str = "", *, run_input: JsonValue = None, owner: Firing | None = None
+    ) -> None:
         self.graph = graph
         self.path = path
+        self.run_input = run_input
+        """What ``{run_input}`` stands for in it."""
+        self.owner = owner
+        """The firing that opened it; it runs in the frame around this one. None for the root."""
         self.state = State(graph.reducers)
         self.tokens: dict[int, deque[Token]] = {}
         self.full: dict[int, set[int]] = {}
@@ -287,7 +263,7 @@ class Frame:
             past, tips = self._compact(tips)
         path = f"{self.path}{self.graph.nodes[node].id}#{nth}"
         depth = max(depth, self.depths.get(node, 0)) + 1
-        firing = Firing(node, path, nth, depth, past, tips, reentered, conflicts=conflicts)
+        firing = Firing(self, node, path, nth, depth, past, tips, reentered, conflicts=conflicts)
         if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing

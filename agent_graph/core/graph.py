@@ -59,6 +59,8 @@ class Graph:
     output: Output
     input_schema: JsonValue = None
     metadata: JsonObject = field(default_factory=dict)
+    subgraphs: dict[str, Graph] = field(default_factory=dict)
+    """The graphs its nodes name, by version: those that were current when it was compiled, or the ones pinned."""
 
     def node(self, node_id: str) -> Node:
         return self.nodes[self.index[node_id]]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from agent_graph.core import events as e
 from agent_graph.core import growth, statepath, weights
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
-from agent_graph.core.frames import Firing
+from agent_graph.core.firing import Firing
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
 from agent_graph.core.limits import Limits
@@ -15,14 +16,14 @@ from agent_graph.core.run import Run
 from agent_graph.errors import InputTooDeep, NodeFailure
 
 
-def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
+def finished(firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
     """The facts of a firing that is done."""
     path = firing.path
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
     if done.transition:
-        facts.append(e.RouteTaken(path, done.transition, ways_on(graph, firing.node, done.targets)))
+        facts.append(e.RouteTaken(path, done.transition, ways_on(firing.frame.graph, firing.node, done.targets)))
     writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
     return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
@@ -30,11 +31,11 @@ def finished(graph: Graph, firing: Firing, done: Done, attempt: int) -> list[e.F
 
 def check_bounds(run: Run, firing: Firing, done: Done) -> None:
     """Raises `NodeFailure` VALUE_TOO_LARGE when a value, or the state with all of them, is beyond the run's limits."""
-    assert run.frame is not None, "a run with a firing has a frame"
-    limits, writes = run.limits, run.frame.written(firing, done)
+    limits, frame = run.limits, firing.frame
+    writes = frame.written(firing, done)
     more = weights.most_written(writes, lambda write: _checked(write, limits))
     limit = limits.state_bytes
-    size = growth.beyond(run.frame.state, firing.past, limit=limit, writes=writes, more=more)
+    size = growth.beyond(frame.state, firing.past, limit=limit, writes=writes, more=more)
     if size:
         message = f"the run's state would be larger than {limit} bytes (state_bytes)"
         raise NodeFailure("VALUE_TOO_LARGE", message, limit=limit, bytes=size)
@@ -57,24 +58,27 @@ def state(run: Run) -> JsonObject:
     return frame.state.whole(frame.merged_end().past if run.lifecycle == "completed" else frame.state.everything())
 
 
-def final_state(graph: Graph, run: Run, *, ended: bool = False) -> tuple[JsonValue, ...]:
-    """The result as one element, or nothing when the run has none. `ended`: as if it ended now."""
-    if run.frame is None or not (ended or run.lifecycle == "completed"):
-        return ()
-    token = run.frame.merged_end()
-    path = output_path(graph, run)
+def final_state(run: Run) -> tuple[JsonValue, ...]:
+    """The result as one element, or nothing when the run has none."""
+    return () if run.frame is None or run.lifecycle != "completed" else result(run.frame)
+
+
+def result(frame: Frame) -> tuple[JsonValue, ...]:
+    """What a frame comes to if it ends now, as one element; nothing when that was never written."""
+    token = frame.merged_end()
+    path = output_path(frame)
     if not path:
-        return (run.frame.state.current(token.tips),)
-    return _maybe(statepath.read(run.frame.state.root(path, token.past), path))
+        return (frame.state.current(token.tips),)
+    return _maybe(statepath.read(frame.state.root(path, token.past), path))
 
 
-def output_path(graph: Graph, run: Run) -> str:
-    """Where the result of a run that ended as it did is; "" is the current value."""
-    by_end = graph.output.by_end
-    if not by_end or run.frame is None:
-        return graph.output.path
-    ended = [(depth, node) for node, depth in run.frame.ended_at.items() if graph.nodes[node].id in by_end]
-    return by_end[graph.nodes[max(ended)[1]].id] if ended else ""
+def output_path(frame: Frame) -> str:
+    """Where the result of a frame that ended as it did is; "" is the current value."""
+    nodes, output = frame.graph.nodes, frame.graph.output
+    if not output.by_end:
+        return output.path
+    ended = [(depth, node) for node, depth in frame.ended_at.items() if nodes[node].id in output.by_end]
+    return output.by_end[nodes[max(ended)[1]].id] if ended else ""
 
 
 def errors(run: Run) -> JsonObject:

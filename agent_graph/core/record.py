@@ -8,12 +8,11 @@ from typing import Any, Final
 from agent_graph.core import events as e
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, Path
-from agent_graph.core.frames import Firing
+from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import final_state, state
-from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.core.view import View
 
@@ -37,7 +36,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
             firing = run.firing(fact.firing)
             if firing is not None:
-                firings.append(((firing.depth, firing.node, firing.nth), _firing(graph, run, firing, fact)))
+                firings.append(((firing.depth, firing.node, firing.nth), _firing(firing, fact)))
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
             choices.append({**e.to_json(fact), "error": error})
@@ -48,7 +47,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     return {
         "status": run.lifecycle,
         "error_code": (run.error or {}).get("code"),
-        "final_state": list(final_state(graph, run)),
+        "final_state": list(final_state(run)),
         "state": state(run),
         "firings": [body for _, body in sorted(firings, key=lambda pair: pair[0])],
         "approvals": [
@@ -88,7 +87,7 @@ def _vote(vote: JsonObject) -> JsonObject:
     return {key: value for key, value in vote.items() if key != "at_ms"}
 
 
-def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:
+def _firing(firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:
     """What a firing came to; of one that failed while the run went on, what ``errors.<node>`` holds."""
     body: JsonObject = e.to_json(fact)
     if isinstance(fact, e.NodeFailed):
@@ -97,17 +96,15 @@ def _firing(graph: Graph, run: Run, firing: Firing, fact: e.NodeFinished | e.Nod
     return {
         "path": firing.path,
         "depth": firing.depth,
-        "input": digest(seen(graph, run, firing)),
+        "input": digest(seen(firing)),
         "output": digest(written),
         "route": None if fact.targets is None else list(fact.targets),
     }
 
 
-def seen(graph: Graph, run: Run, firing: Firing) -> JsonObject:
+def seen(firing: Firing) -> JsonObject:
     """What a firing can have read: the current value and every path its type declares (absent ones left out)."""
-    assert run.frame is not None, "a run with a firing has a frame"
-    node = graph.nodes[firing.node]
-    view = View(run.frame, firing, run.input)
+    node, view = firing.declared, View(firing)
     read: JsonObject = {}
     for place in NODE_TYPES[node.type].reads(node.config):
         value = view.join_input(place.path) if node.type == "join" else view.read(place.path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from agent_graph.core.events import Fact
-from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.firing import Firing
+from agent_graph.core.frames import Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 
@@ -85,7 +88,8 @@ class Run:
     accepted_at_ms: int = 0
     started_at_ms: int | None = None
     finished_at_ms: int | None = None
-    frame: Frame | None = None
+    frames: dict[str, Frame] = field(default_factory=dict)
+    """The open frames by path: the root is at "" once the run is accepted; an owner's come after the frame it is in."""
     open: dict[str, Firing] = field(default_factory=dict)
     """Firings that want a step: just enabled with a place, or just answered."""
     out: dict[str, Firing] = field(default_factory=dict)
@@ -114,6 +118,11 @@ class Run:
         return self.lifecycle
 
     @property
+    def frame(self) -> Frame | None:
+        """The root frame."""
+        return self.frames.get("")
+
+    @property
     def terminal(self) -> bool:
         return self.lifecycle in TERMINAL
 
@@ -124,11 +133,18 @@ class Run:
 
     def firing(self, path: str) -> Firing | None:
         """The active firing of that path."""
-        if self.frame is None:
+        inside, slash, name = path.rpartition("/")
+        frame = self.frames.get(inside + slash)
+        if frame is None:
             return None
-        node = self.frame.graph.index.get(path.rpartition("#")[0])
-        found = None if node is None else self.frame.running.get(node)
+        node = frame.graph.index.get(name.rpartition("#")[0])
+        found = None if node is None else frame.running.get(node)
         return found if found is not None and found.path == path else None
+
+    @property
+    def running(self) -> Iterator[Firing]:
+        """All active firings, those of inner frames after those of the frames around them."""
+        return chain.from_iterable(frame.running.values() for frame in self.frames.values())
 
     def hand_over(self, path: str) -> None:
         """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""

@@ -24,9 +24,10 @@ from collections.abc import Iterator
 from agent_graph.core import events as e
 from agent_graph.core import growth
 from agent_graph.core.folds import FOLDS
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.outcome import final_state, output_path
+from agent_graph.core.outcome import output_path, result
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -55,39 +56,37 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     actions: list[Action] = []
     for firing in run.open.values():
-        actions += step(graph, run, firing)
+        actions += step(run, firing)
         last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
         if isinstance(last, e.NodeFailed) and last.targets is None:
             break  # the frame is about to fail: start nothing else
     if not actions and not frame.running:
-        return tuple(_end(graph, run))
+        return tuple(_end(run, frame))
     return tuple(actions)
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     """End everything that is active, then the run."""
-    assert run.frame is not None
     reason = f"the run was {why}" if why == "cancelled" else "the run failed"
-    for firing in sorted(run.frame.running.values(), key=lambda f: (f.depth, f.node, f.nth)):
+    for firing in sorted(run.running, key=lambda f: (f.depth, f.node, f.nth)):
         if firing.approval_id and run.gates[firing.approval_id].status == "pending":
             yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
         yield Record(e.FiringCancelled(firing.path, reason))
     yield Record(last)
 
 
-def _end(graph: Graph, run: Run) -> Iterator[Record]:
+def _end(run: Run, frame: Frame) -> Iterator[Record]:
     """Nothing is active: the run is completed if its result was written."""
-    assert run.frame is not None
-    conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in run.frame.end_conflicts()]
+    conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in frame.end_conflicts()]
     yield from (Record(fact) for fact in untold(run, END, conflicts))
     limit = run.limits.state_bytes
-    size = growth.beyond(run.frame.state, run.frame.merged_end().past, limit=limit)
+    size = growth.beyond(frame.state, frame.merged_end().past, limit=limit)
     if size:  # no single branch was: what they wrote meets here
         message = f"the branches that ended leave a state larger than {limit} bytes (state_bytes)"
         details: JsonObject = {"limit": limit, "bytes": size}
         yield Record(e.RunFailed({"code": "VALUE_TOO_LARGE", "message": message, "details": details}))
-    elif final_state(graph, run, ended=True) == ():
-        path = output_path(graph, run)
+    elif result(frame) == ():
+        path = output_path(frame)
         message = f"the run ended and nothing was written at its output_key {path!r}"
         yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}))
     else:

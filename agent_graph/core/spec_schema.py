@@ -8,6 +8,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, Final
 
+from agent_graph.core.chat import Message
 from agent_graph.core.configs import config_adapter, config_names
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
@@ -80,7 +81,7 @@ def _in_place(value: Any, parts: dict[str, Any]) -> Any:
     return part
 
 
-_PARTS: Final = {"Retry": Retry}
+_PARTS: Final = {"Retry": Retry, "Message": Message}
 """What configs have in common, by name."""
 
 

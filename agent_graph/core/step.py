@@ -10,8 +10,7 @@ from agent_graph.core import events as e
 from agent_graph.core.asking import asked
 from agent_graph.core.effects import CallModel, Done
 from agent_graph.core.failure import follow_up
-from agent_graph.core.frames import Firing
-from agent_graph.core.graph import Graph
+from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
@@ -39,9 +38,8 @@ class Perform:
 Action: TypeAlias = Record | Perform
 
 
-def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
+def step(run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
-    assert run.frame is not None
     actions: list[Action] = []
     attempt = firing.attempt or 1
     if not firing.attempt:
@@ -49,25 +47,24 @@ def step(graph: Graph, run: Run, firing: Firing) -> list[Action]:
             met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
             actions += [Record(fact) for fact in untold(run, firing.path, met)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
-    node = graph.nodes[firing.node]
-    if firing.depth > graph.max_iterations:
-        limit = graph.max_iterations
+    node, limit = firing.declared, firing.frame.graph.max_iterations
+    if firing.depth > limit:
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
-    view = View(run.frame, firing, run.input, limits=run.limits)
+    view = View(firing, limits=run.limits)
     try:
         answer = NODE_TYPES[node.type].step(node, view, firing.answers)
         facts: Sequence[e.Fact] = ()
         if isinstance(answer, Done):
             check_bounds(run, firing, answer)
-            facts = finished(graph, firing, answer, attempt)
+            facts = finished(firing, answer, attempt)
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
-        return [*actions, Record(follow_up(graph, run, e.NodeFailed(firing.path, error, attempt)))]
+        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
     except Exception as bug:  # a bug in one node is that node's failure, not the server's
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
-        return [*actions, Record(follow_up(graph, run, e.NodeFailed(firing.path, error, attempt)))]
+        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
     if isinstance(answer, CallModel):
         if firing.model:
             answer = replace(answer, model=firing.model)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_graph.core.jsonvalue import JsonObject
+
+if TYPE_CHECKING:
+    from agent_graph.core.feeders import Cycle
 
 ENTRY = -1
 """The source of the virtual edge that carries the first token."""
@@ -53,6 +56,7 @@ class Topology:
     bodies: dict[int, int] = field(default_factory=dict)
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
     _feeders: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+    _parts: dict[int, Cycle] = field(default_factory=dict, compare=False, repr=False)
     _ancestors: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def feeders(self, edge: int) -> int:
@@ -69,25 +73,27 @@ class Topology:
         source, target = edge.source, edge.target
         if source in (ENTRY, target):
             return 0
-        component = self.component
-        if component[source] != component[target]:
+        number = self.component[source]
+        if number != self.component[target]:
             return self.ancestors(source)  # a path through the target would make them one component
-        inside, entries = {source}, set()
-        open_ = [source]
-        while open_:
-            for i in self.in_edges[open_.pop()]:
-                node = self.edges[i].source
-                if node in (ENTRY, target) or node in inside:
-                    continue
-                if component[node] != component[source]:
-                    entries.add(node)
-                else:
-                    inside.add(node)
-                    open_.append(node)
-        found = bits(inside, self.node_count)
-        for node in entries:
-            found |= self.ancestors(node)
-        return found
+        if number not in self._parts:
+            self._parts[number] = self._part(number)
+        return self._parts[number].feeding(source, target)
+
+    def _part(self, number: int) -> Cycle:
+        from agent_graph.core.feeders import cycle
+
+        nodes = [node for node, other in enumerate(self.component) if other == number]
+        inside: dict[int, list[int]] = {node: [] for node in nodes}
+        entering = dict.fromkeys(nodes, 0)
+        for node in nodes:
+            for i in self.in_edges[node]:
+                source = self.edges[i].source
+                if source in inside:
+                    inside[source].append(node)
+                elif source != ENTRY:
+                    entering[node] |= self.ancestors(source)
+        return cycle(nodes, inside, entering=entering)
 
     def ancestors(self, node: int) -> int:
         """The nodes from which a path leads to `node`, itself included. Lazily, then kept."""

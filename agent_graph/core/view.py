@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_graph.core import statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Path
-from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.merge import BOOKS
@@ -13,12 +13,11 @@ from agent_graph.core.merge import BOOKS
 class View:
     """The `nodes.base.Values` of a firing."""
 
-    __slots__ = ("_firing", "_frame", "_limits", "_run_input")
+    __slots__ = ("_firing", "_frame", "_limits")
 
-    def __init__(self, frame: Frame, firing: Firing, run_input: JsonValue, *, limits: Limits = DEFAULTS) -> None:
-        self._frame = frame
+    def __init__(self, firing: Firing, *, limits: Limits = DEFAULTS) -> None:
+        self._frame = firing.frame
         self._firing = firing
-        self._run_input = run_input
         self._limits = limits
 
     @property
@@ -31,7 +30,7 @@ class View:
 
     @property
     def run_input(self) -> JsonValue:
-        return self._run_input
+        return self._frame.run_input
 
     @property
     def reentered(self) -> bool:
@@ -57,7 +56,7 @@ class View:
         """Of an earlier round: its writer has failed since, or it lies in or behind a cycle and wrote before this
         join's previous firing."""
         frame, firing = self._frame, self._firing
-        if frame.graph.nodes[firing.node].config.allow_stale:
+        if firing.declared.config.allow_stale:
             return False
         who = frame.state.last_writer(*frame.input_place(name, firing.past), firing.past)
         if who is None:

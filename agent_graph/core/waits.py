@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agent_graph.core import events as e
 from agent_graph.core.effects import SignalAnswer, TimeAnswer
-from agent_graph.core.frames import Firing
+from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run, Wait
 
@@ -29,9 +29,8 @@ def next_due_ms(run: Run) -> int | None:
 
 
 def wake_ms(run: Run) -> int | None:
-    """When somebody must look at the run although nobody drives it: the clock ends a wait, or a gate expires."""
-    gates = [gate.expires_at_ms for gate in run.open_approvals]
-    return min((*gates, *(_moments(run) if run.lifecycle == "running" else ())), default=None)
+    """When somebody must look at the run although nobody drives it; gates tell that themselves."""
+    return min(_moments(run), default=None)
 
 
 def _moments(run: Run) -> list[int]:

@@ -1,4 +1,4 @@
-"""Wakes runs when the clock ends something: a gate, a timer, the wait for a message; whether anybody looks or not."""
+"""Expires approvals, and wakes runs that the clock is to wake, on time, whether anybody looks or not."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from agent_graph.errors import AgentGraphError
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_MS: Final = 30_000
-"""The longest sleep before the clock is looked at again: a machine that slept wakes runs late, not never."""
+"""The longest sleep before the clock is looked at again: a machine that slept wakes gates late, not never."""
 
 
 class Expiry:
-    """One timer for all runs of a data folder. `ask` hands a command to a run's driver."""
+    """One timer for all gates of a data folder. `ask` hands a command to a run's driver."""
 
     def __init__(self, shell: Shell, ask: Callable[[str, Command], Awaitable[Run]]) -> None:
         self._shell = shell
         self._ask = ask
         self._timer: asyncio.Task[None] | None = None
         self._stuck: dict[str, int] = {}
-        """Runs that cannot be moved on, and until when they are passed over."""
+        """Runs whose gates cannot be expired, and until when they are passed over."""
 
     def watch(self) -> None:
         """Start the timer; a second call does nothing."""
@@ -43,30 +43,30 @@ class Expiry:
 
     def _ended(self, timer: asyncio.Task[None]) -> None:
         if not timer.cancelled() and (bug := timer.exception()) is not None:
-            log.error("the timer of runs ended by a bug and begins anew", exc_info=bug)
+            log.error("the timer of approvals ended by a bug and begins anew", exc_info=bug)
             self._timer = None
             asyncio.get_running_loop().call_later(LOOK_AGAIN_MS / 1000, self.watch)
 
     async def _watch(self) -> None:
-        deadlines = self._shell.notify.deadlines
+        gates = self._shell.notify.gates
         expired: tuple[int, str] | None = None
         while True:
-            deadlines.clear()
+            gates.clear()
             try:
                 left_ms, found = await self._next()
             except AgentGraphError as error:
-                log.error("no run could be woken: %s", error.message)
+                log.error("approvals could not be expired: %s", error.message)
                 left_ms, found = LOOK_AGAIN_MS, None
             if left_ms <= 0 and found is not None:
                 if found == expired:  # it is still there: do not spin on it
-                    self._set_aside(found[1], "its time is over and nothing came of it")
+                    self._set_aside(found[1], "it is over and does not expire")
                 else:
                     await self._expire(found[1])
                     expired = found
                 continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_ms / 1000):  # not `wait_for`: before 3.12 it can swallow a cancellation
-                    await deadlines.wait()
+                    await gates.wait()
 
     async def _expire(self, run_id: str) -> None:
         try:
@@ -75,12 +75,12 @@ class Expiry:
             self._set_aside(run_id, error.message)
 
     def _set_aside(self, run_id: str, why: str) -> None:
-        """Look at the run later again: it must not keep others from being woken."""
-        log.error("run %s could not be woken: %s", run_id, why)
+        """Look at the run's gates later again: it must not keep those of other runs from expiring."""
+        log.error("an approval of run %s could not be expired: %s", run_id, why)
         self._stuck[run_id] = self._shell.clock.now_ms() + LOOK_AGAIN_MS
 
     async def _next(self) -> tuple[int, tuple[int, str] | None]:
-        """How long to sleep, and the run to look at then."""
+        """How long to sleep, and the approval to look at then."""
         now_ms = self._shell.clock.now_ms()
         self._stuck = {run_id: until_ms for run_id, until_ms in self._stuck.items() if until_ms > now_ms}
         found = await self._shell.store.runs.next_wake(passing_over=tuple(self._stuck))

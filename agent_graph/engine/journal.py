@@ -76,7 +76,6 @@ class Journal:
         self._shell = shell
         self._pending: list[e.Event] = []
         self._touched: dict[str, None] = {}
-        self._wake_at_ms: int | None = None
         self._take_over(folded)
 
     @property
@@ -112,9 +111,8 @@ class Journal:
         self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
         self._shell.notify.committed(commit.run, pending)
-        if commit.run.wake_at_ms != self._wake_at_ms:
-            self._wake_at_ms = commit.run.wake_at_ms
-            self._shell.notify.deadlines.set()
+        if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
+            self._shell.notify.gates.set()
 
     async def catch_up(self, held: Iterable[str] = ()) -> None:
         """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""

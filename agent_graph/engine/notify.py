@@ -65,8 +65,8 @@ class Notify:
     """One hub for all runs of a process."""
 
     def __init__(self) -> None:
-        self.deadlines = asyncio.Event()
-        """Set when the moment at which some run is to be looked at has changed."""
+        self.gates = asyncio.Event()
+        """Set when some approval was opened or closed, or a run waits that the clock is to wake."""
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         """Held by those who wait, and gone with the last of them."""
         self._expected: dict[str, dict[asyncio.Future[RunRow], Callable[[RunRow], bool]]] = {}

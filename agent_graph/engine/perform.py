@@ -27,7 +27,7 @@ CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
 
 
 async def call_model(
-    perform: Perform, *, models: Models, limiter: Limiter, run_model: str, on_delta: OnDelta
+    perform: Perform, *, models: Models, limiter: Limiter, run_id: str, run_model: str, on_delta: OnDelta
 ) -> e.ModelAnswered | e.NodeFailed:
     """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
 
@@ -36,9 +36,10 @@ async def call_model(
     try:
         chosen = await models.get()
         call: CallModel = replace(perform.effect, model=perform.effect.model or run_model or chosen.model)
-        async with limiter.place(chosen.client.host, parallel=chosen.client.parallel):
-            body = answer_to_json(await chosen.client.chat(call, on_delta))
-        _check_storable(body, chosen.client.host)
+        client = chosen.client
+        async with limiter.place(client.host, parallel=client.parallel, run_id=run_id, model=call.model):
+            body = answer_to_json(await client.chat(call, on_delta))
+        _check_storable(body, client.host)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt)

@@ -186,7 +186,7 @@ class Runner:
             assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
-            following = failure.follow_up(self._journal.graph, self.run, fact) if _failed(fact) else fact
+            following = failure.follow_up(self.run, fact) if _failed(fact) else fact
             if _failed(following) and following.error.get("class") == "unreachable":
                 self._unreached = self._unreached or following  # answers under way are waited for: they are paid for
             else:
@@ -276,8 +276,9 @@ class Runner:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
         return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_model=self.run.model, on_delta=on_delta
-        )
+            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
+            on_delta=on_delta,
+        )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
         """A call is over. One that ended by itself is always heard of, even when a bug ended it."""

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel, ModelAnswer
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS
@@ -23,7 +24,7 @@ from agent_graph.llm.choose import missing_model
 from agent_graph.llm.deadlines import attempt, unbroken
 from agent_graph.llm.llama import TAKEN, Chunk, Llama, request_body
 from agent_graph.llm.refusals import refusal
-from agent_graph.llm.reply import KNOWN_OPTIONS, WHITESPACE_LOOP, Reply, option_warnings
+from agent_graph.llm.reply import WHITESPACE_LOOP, Reply, option_warnings
 from agent_graph.llm.weights import file_sha256, installed_weights
 
 CONTEXT = 4096
@@ -93,6 +94,8 @@ class EmbeddedClient:
             name, path = self._pick(call.model or self._model)
             if call.think:
                 raise ModelRefused(f'"{name}" does not support thinking', model=name, body="")
+            if any("images" in message for message in call.messages):
+                raise ModelRefused(f'"{name}" does not see pictures', model=name, body="")
             reply = Reply(call, on_delta, max_bytes=self._max_reply_bytes, who="the embedded model")
             told = _Told()
             async with (
@@ -242,7 +245,7 @@ def _ignored(options: JsonObject, context: int) -> tuple[JsonObject, ...]:
     """A warning for each option of Ollama's that was fixed when the weights were loaded."""
     asked = options.get("num_ctx")
     fits = isinstance(asked, int) and asked <= context
-    names = [name for name in options if name in KNOWN_OPTIONS - TAKEN and not (name == "num_ctx" and fits)]
+    names = [name for name in options if name in model_options.KNOWN - TAKEN and not (name == "num_ctx" and fits)]
     return tuple(
         {"code": "OPTION_IGNORED", "message": f'the embedded model cannot change the option "{name}"'} for name in names
     )

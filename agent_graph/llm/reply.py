@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ModelBadReply
@@ -10,14 +11,6 @@ from agent_graph.llm.base import DeltaKind, OnDelta
 BLANKS = " \t\r\n"
 ENOUGH_BLANKS = 64
 """Blanks after a complete value from which a host is taken to print them for ever; more than any layout needs."""
-
-KNOWN_OPTIONS = frozenset({
-    "num_keep", "seed", "num_predict", "top_k", "top_p", "min_p", "typical_p", "tfs_z", "repeat_last_n", "temperature",
-    "repeat_penalty", "presence_penalty", "frequency_penalty", "mirostat", "mirostat_tau", "mirostat_eta",
-    "penalize_newline", "stop", "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "vocab_only",
-    "use_mmap", "use_mlock", "num_thread", "draft_num_predict",
-})  # fmt: skip
-"""Ollama's option names (api/types.go), the ones it has dropped too."""
 
 
 class JsonEnd:
@@ -137,7 +130,7 @@ def option_warnings(options: JsonObject) -> tuple[JsonObject, ...]:
     return tuple(
         {"code": "OPTION_UNKNOWN", "message": f'the option "{name}" is not known and is ignored by the model host'}
         for name in options
-        if name not in KNOWN_OPTIONS
+        if name not in model_options.KNOWN
     )
 
 

@@ -45,12 +45,14 @@ class RunRow:
     final_state: tuple[JsonValue, ...] = ()
     """One element once the run has a result, else empty (null is a result)."""
     usage: JsonObject = field(default_factory=dict)
+    budget: JsonObject = field(default_factory=dict)
+    """What the run may use and has used, empty when nothing bounds it."""
+    wake_at_ms: int | None = None
+    """When it is to be driven again although nobody asks, should it only wait by then."""
     pinned: bool = False
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
-    wake_at_ms: int | None = None
-    """When the clock ends something in it. Written by every commit, read by `RunStore.next_wake` only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +241,13 @@ class RunStore(Protocol):
         """Newest first."""
         ...
 
-    async def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
+    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        """(at_ms, run_id) of the next moment at which a pending approval expires or a waiting run is to be driven
+        again, those of some runs left out."""
         ...
 
-    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
-        """(wake_at_ms, run_id) of the run that is to be woken first, some left out."""
+    async def counts(self) -> dict[str, int]:
+        """How many runs have each status."""
         ...
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:

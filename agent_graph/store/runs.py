@@ -20,6 +20,7 @@ from agent_graph.store.cursor import check_limit, encode_cursor, number_of
 from agent_graph.store.db import Database
 from agent_graph.store.graphs import READ_VERSION, version_not_found
 from agent_graph.store.requests import check_new, reserve
+from agent_graph.store.waking import next_wake
 
 
 class Place(NamedTuple):
@@ -47,18 +48,18 @@ _PLACES_KEPT: Final = 10_000
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
-INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, wake_at_ms, status,
+INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, status,
                   run_id, graph_id, graph_version, thread_id, created_at_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                wake_at_ms = ?
+                budget = ?, wake_at_ms = ?
 WHERE run_no = ? AND head = ?"""
 # the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                wake_at_ms = ?, status = ?
+                budget = ?, wake_at_ms = ?, status = ?
 WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
@@ -72,7 +73,7 @@ LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
 # runs as lists show them, newest first
 LIST: Final = """
 SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       pinned, first_seq, error, final_state, usage
+       wake_at_ms, pinned, first_seq, error, final_state, usage, budget
 FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
 IS: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
@@ -81,13 +82,9 @@ OF_THREAD: Final = "thread_id = :thread_id AND thread_id <> ''"
 BEFORE: Final = "run_no < :before"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
-# the run that the clock wakes first
-NEXT_WAKE: Final = """
-SELECT wake_at_ms, run_id FROM runs
-WHERE wake_at_ms IS NOT NULL AND run_id NOT IN (SELECT value FROM json_each(?))
-ORDER BY wake_at_ms, run_no LIMIT 1"""
 # keeps a run from retention, or no longer
 PIN: Final = "UPDATE runs SET pinned = ? WHERE run_id = ? AND pinned <> ?"
 # a run that nobody can drive, although its log does not say so
@@ -166,12 +163,11 @@ class SqliteRuns:
         shown = tuple(self._seen(row) for _, row in rows[:limit])
         return shown, encode_cursor("runs", rows[limit - 1][0]) if len(rows) > limit else None
 
+    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
+        return await self._database.read(partial(next_wake, passing_over))
+
     async def counts(self) -> dict[str, int]:
         return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
-
-    async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
-        left_out = json_text(list(passing_over))
-        return await self._database.read(lambda connection: connection.execute(NEXT_WAKE, (left_out,)).fetchone())
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)
@@ -193,8 +189,8 @@ def _extend(commit: Commit, place: Place) -> Extension:
     bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
     error = None if run.error is None else json_text(run.error)
     final_state = json_text(run.final_state[0]) if run.final_state else None
-    usage = json_text(run.usage)
-    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, run.wake_at_ms)
+    usage, budget = json_text(run.usage), json_text(run.budget) if run.budget else None
+    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, budget, run.wake_at_ms)
     return Extension(place, bodies, columns, head)
 
 
@@ -335,7 +331,7 @@ def _select(
 
 
 def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, pinned, first_seq, error, final_state, usage = columns
+    *plain, wake_at_ms, pinned, first_seq, error, final_state, usage, budget = columns
     return replace(
         RunRow(*plain),
         pinned=bool(pinned),
@@ -343,6 +339,8 @@ def _row(columns: tuple[Any, ...]) -> RunRow:
         error=None if error is None else json_object(error),
         final_state=() if final_state is None else (json_value(final_state),),
         usage=json_object(usage),
+        budget={} if budget is None else json_object(budget),
+        wake_at_ms=wake_at_ms,
     )
 
 

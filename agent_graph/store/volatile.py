@@ -103,7 +103,7 @@ class VolatileRuns(SqliteRuns):
         return replace(
             known, status=row.status, seq=ahead.seq, usage=row.usage,
             started_at_ms=row.started_at_ms, finished_at_ms=row.finished_at_ms, error=row.error,
-            final_state=row.final_state,
+            final_state=row.final_state, budget=row.budget, wake_at_ms=row.wake_at_ms,
         )  # fmt: skip
 
     async def set_aside(self, run_id: str, error: JsonObject) -> None:

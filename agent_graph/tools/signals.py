@@ -56,7 +56,7 @@ def _view(run: Run, args: SignalParams, taken: Sequence[str]) -> JsonObject:
     firing = taken[-1]
     body: JsonObject = {"run_id": run.run_id, "name": args.name, "delivered": bool(firing)}
     if firing:
-        body |= {"node_id": firing.rpartition("#")[0], "node_path": firing}
+        body |= {"node_id": _node_of(firing), "node_path": firing}
     return {**body, "run": {"run_id": run.run_id, "status": run.status}}
 
 
@@ -86,8 +86,11 @@ async def is_for_the_clock(deps: Deps, row: RunRow, pending: Sequence[ApprovalRo
 
 
 def _wait(path: str, wait: Wait) -> JsonObject:
-    body: JsonObject = {"kind": "signal" if wait.name else "timer", "node_id": path.rpartition("#")[0],
-                        "node_path": path}  # fmt: skip
+    body: JsonObject = {"kind": "signal" if wait.name else "timer", "node_id": _node_of(path), "node_path": path}
     if not wait.name:
         return {**body, "due_at_ms": wait.due_ms}
     return {**body, "name": wait.name, **({} if wait.due_ms is None else {"expires_at_ms": wait.due_ms})}
+
+
+def _node_of(path: str) -> str:
+    return path.rpartition("/")[2].rpartition("#")[0]

@@ -67,7 +67,10 @@ async def _server(deps: Deps) -> JsonObject:
         "data_dir": deps.data_dir,
         "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await model_host(deps.models),
         "runs": dict(await deps.store.runs.counts()),
-        "capacity": {"active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load()},
+        "capacity": {
+            "active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load(),
+            "hosts": dict(deps.supervisor.shell.limiter.load()),
+        },
         "settings": deps.settings,
     }  # fmt: skip
 

@@ -25,7 +25,8 @@ from agent_graph.core.events import (
     from_json,
     to_json,
 )
-from agent_graph.core.frames import Firing, Frame
+from agent_graph.core.firing import Firing
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.jsonvalue import canonical
 from agent_graph.core.nodes import NODE_TYPES

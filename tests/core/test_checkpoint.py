@@ -125,8 +125,8 @@ def test_a_run_loaded_at_any_cut_goes_on_as_if_nothing_had_happened(name: str) -
         for event in at.log[cut:]:
             again = evolve(at.graph, again, event)
         assert (again.status, again.error, again.usage) == (at.run.status, at.run.error, at.run.usage)
-        assert canonical([state(again), list(final_state(at.graph, again))]) == canonical(
-            [state(at.run), list(final_state(at.graph, at.run))]
+        assert canonical([state(again), list(final_state(again))]) == canonical(
+            [state(at.run), list(final_state(at.run))]
         )
         assert again.gates == at.run.gates
 
@@ -191,7 +191,7 @@ def test_a_snapshot_that_lacks_something_is_refused(key: str) -> None:
         checkpoint.load(RUNS["interrupted"].graph, json.dumps(body).encode())
 
 
-@pytest.mark.parametrize("key", ["usage", "gates", "open", "queue", "frame"])
+@pytest.mark.parametrize("key", ["usage", "gates", "open", "queue", "frames"])
 def test_a_snapshot_in_another_form_is_refused(key: str) -> None:
     body = {**json.loads(checkpoint.dump(RUNS["interrupted"].run)), key: ["other"]}
     with pytest.raises(ValueError, match="not a snapshot of a run"):

@@ -10,12 +10,12 @@ import pytest
 from agent_graph.core import checkpoint
 from agent_graph.core import events as e
 from agent_graph.core.failure import LONGEST_ASKED_MS, delay_ms, follow_up
-from agent_graph.core.waits import due, next_due_ms
 from agent_graph.core.nodes.base import Retry
 from agent_graph.core.outcome import errors, final_state, state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Perform, decide
+from agent_graph.core.waits import due, next_due_ms
 from tests.core.played import Played, compiled, folded, gate, llm, plain, play, router, writes
 
 ONE = [llm("a", output_key="x")]
@@ -27,7 +27,7 @@ def attempt_fails(at: Played, firing: str, kind: str = "overloaded", **details: 
     error = {"code": f"MODEL_{kind.upper()}", "message": "no", "class": kind}
     if details:
         error["details"] = details
-    return at.go(follow_up(at.graph, at.run, e.NodeFailed(firing, error, call.attempt)))
+    return at.go(follow_up(at.run, e.NodeFailed(firing, error, call.attempt)))
 
 
 def pause_over(at: Played, firing: str) -> Played:
@@ -92,9 +92,9 @@ def test_an_answer_of_the_failed_attempt_that_comes_late_changes_nothing() -> No
 def test_what_is_heard_of_a_firing_that_is_over_is_left_as_it_is() -> None:
     at = play(compiled(ONE))
     stale = e.NodeFailed("a#1", {"code": "X", "message": "", "class": "timeout"}, 7)
-    assert follow_up(at.graph, at.run, stale) is stale
+    assert follow_up(at.run, stale) is stale
     gone = e.NodeFailed("b#1", {"code": "X", "message": "", "class": "timeout"})
-    assert follow_up(at.graph, at.run, gone) is gone
+    assert follow_up(at.run, gone) is gone
     at.feed(e.NodeRetried("a#1", {}, 5, attempt=7), e.NodeRetried("b#1", {}, 5), e.TimerFired("a#1"))
     assert not at.run.pausing
 
@@ -296,7 +296,7 @@ def test_an_errors_text_is_nobodys_output_and_the_output_of_an_earlier_round_sta
     at = play(compiled(nodes, "a>b b>r"), "go").answer("a#1", "first").answer("b#1", "more")
     attempt_fails(at, "a#2", "refused")
     assert at.prompt("b#2") == "more first"
-    assert final_state(at.graph, at.answer("b#2", "end").run) == ("end",)
+    assert final_state(at.answer("b#2", "end").run) == ("end",)
 
 
 def test_a_join_does_not_take_the_earlier_answer_of_a_node_that_has_failed_since() -> None:

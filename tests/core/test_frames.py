@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from agent_graph.core.effects import Write
-from agent_graph.core.frames import Token
+from agent_graph.core.firing import Token
 from tests.core.played import Tokens, shape
 
 COUNTEREXAMPLE = {"edges": "2>3 0>1", "choose": {1: "2 0 3", 3: "1"}}

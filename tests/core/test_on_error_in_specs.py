@@ -107,7 +107,7 @@ def test_targets_are_ways_drawn_and_counted() -> None:
     assert "on_error" not in mermaid(made, include_details=True).text
     at = play(made)
     failed = e.NodeFailed("a#1", {"code": "X", "message": "", "class": "refused"})
-    at.go(follow_up(made, at.run, failed))
+    at.go(follow_up(at.run, failed))
     counts = taken(made, [event.fact for event in at.log])
     assert counts[("a", "on_error", "h")] == counts[("a", "on_error", "END")] == 1
     assert ("a", "", "b") not in counts
@@ -121,7 +121,7 @@ def test_going_on_takes_the_plain_ways() -> None:
     made = compiled([llm("a", on_error="continue"), plain("b")], "a>b b>END")
     assert "on_error: continue" in mermaid(made, include_details=True).text
     at = play(made)
-    at.go(follow_up(made, at.run, e.NodeFailed("a#1", {"code": "X", "message": "", "class": "refused"})))
+    at.go(follow_up(at.run, e.NodeFailed("a#1", {"code": "X", "message": "", "class": "refused"})))
     assert taken(made, [event.fact for event in at.log])[("a", "", "b")] == 1
 
 

@@ -6,20 +6,22 @@ import pytest
 
 from agent_graph.core import events as e
 from agent_graph.core.effects import Done, Warning_, Write
-from agent_graph.core.frames import Firing
+from agent_graph.core.firing import Firing
+from agent_graph.core.frames import Frame
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.outcome import check_bounds, final_state, finished, output_path, state, to_done
 from agent_graph.core.run import Run
 from agent_graph.errors import NodeFailure
 from tests.core.played import accepted, compiled, gate, llm, plain, play, router, shape, writes
 
-FIRING = Firing(0, "n0#1", 1, 1, 0, (), False)
-LINE = shape("0>1")
+
+def firing(wires: str = "0>1", ends: tuple[int, ...] = ()) -> Firing:
+    return Firing(Frame(shape(wires, ends=ends)), 0, "n0#1", 1, 1, 0, (), False)
 
 
 def test_a_firing_tells_warnings_exhaustion_and_way_before_it_is_finished() -> None:
     done = Done(targets=(), transition="limit", exhausted=3, warnings=(Warning_("W", "w"),))
-    assert finished(LINE, FIRING, done, 2) == [
+    assert finished(firing(), done, 2) == [
         e.Warned("n0#1", "W", "w"), e.LoopExhausted("n0#1", 3), e.RouteTaken("n0#1", "limit", ("END",)),
         e.NodeFinished("n0#1", targets=(), attempt=2),
     ]  # fmt: skip
@@ -32,7 +34,7 @@ def test_a_firing_tells_warnings_exhaustion_and_way_before_it_is_finished() -> N
 def test_a_way_without_targets_of_its_own_is_that_of_the_out_edges(
     wires: str, ends: tuple[int, ...], ways: tuple[str, ...]
 ) -> None:
-    facts = finished(shape(wires, ends=ends), FIRING, Done(transition="approve"), 1)
+    facts = finished(firing(wires, ends), Done(transition="approve"), 1)
     assert facts[0] == e.RouteTaken("n0#1", "approve", ways)
 
 
@@ -42,7 +44,7 @@ def test_what_a_step_said_is_kept_exactly_null_and_nothing_apart() -> None:
         Done(output=None, current=None, targets=(), inputs={"a": None}),
         Done(writes=(Write("set", ("a",), 1), Write("delete", ("b", "c")))),
     ):
-        assert to_done(finished(LINE, FIRING, done, 1)[-1]) == done  # type: ignore[arg-type]  # the last is NodeFinished
+        assert to_done(finished(firing(), done, 1)[-1]) == done  # type: ignore[arg-type]  # the last is NodeFinished
 
 
 BIG = "x" * (DEFAULTS.value_bytes + 1)
@@ -58,29 +60,28 @@ BIG = "x" * (DEFAULTS.value_bytes + 1)
 )
 def test_a_value_beyond_the_limit_is_not_written(done: Done, what: str) -> None:
     with pytest.raises(NodeFailure, match=f"{what} would be larger") as refused:
-        check_bounds(accepted(LINE).run, FIRING, done)
+        check_bounds(Run(), firing(), done)
     assert refused.value.code == "VALUE_TOO_LARGE"
 
 
 def test_a_long_text_within_the_limit_is_written() -> None:
-    check_bounds(accepted(LINE).run, FIRING, Done(output="x" * (DEFAULTS.value_bytes - 2)))
+    check_bounds(Run(), firing(), Done(output="x" * (DEFAULTS.value_bytes - 2)))
 
 
 def test_a_run_that_was_not_accepted_has_no_state_and_no_result() -> None:
-    graph = compiled([plain("a")])
-    assert (state(Run()), final_state(graph, Run(), ended=True), output_path(graph, Run())) == ({}, (), "")
+    assert (state(Run()), final_state(Run())) == ({}, ())
 
 
 def test_the_result_of_a_live_run_is_not_there_yet_but_its_state_is() -> None:
     at = play(compiled([writes("a", k=1), llm("b")], "a>b"))
-    assert (state(at.run), final_state(at.graph, at.run)) == ({"k": 1}, ())
+    assert (state(at.run), final_state(at.run)) == ({"k": 1}, ())
     at.answer("b#1", "done")
-    assert final_state(at.graph, at.run) == ("done",)
+    assert final_state(at.run) == ("done",)
 
 
 def test_a_declared_result_is_read_where_it_was_declared_and_may_be_null() -> None:
     at = play(compiled([writes("a", k={"x": None})], output_key="k.x"))
-    assert final_state(at.graph, at.run) == (None,)
+    assert final_state(at.run) == (None,)
 
 
 def test_the_result_is_what_the_node_wrote_at_which_the_run_ended() -> None:
@@ -89,12 +90,12 @@ def test_the_result_is_what_the_node_wrote_at_which_the_run_ended() -> None:
     graph = compiled(nodes, "key>END plain>END gate>END")
     assert graph.output.by_end == {"key": "answer", "plain": "", "gate": "gate"}
     ended = {which: play(graph, {"which": which}) for which in ("key", "plain", "gate")}
-    assert final_state(graph, ended["key"].answer("key#1", "K").run) == ("K",)
-    assert final_state(graph, ended["plain"].answer("plain#1", "P").run) == ("P",)
-    (decided,) = final_state(graph, ended["gate"].vote("gate#1", "approve").run)
+    assert final_state(ended["key"].answer("key#1", "K").run) == ("K",)
+    assert final_state(ended["plain"].answer("plain#1", "P").run) == ("P",)
+    (decided,) = final_state(ended["gate"].vote("gate#1", "approve").run)
     assert isinstance(decided, dict)
     assert decided["decision"] == "approve"
-    assert output_path(graph, accepted(graph).run) == ""
+    assert output_path(accepted(graph).run.frames[""]) == ""
 
 
 def test_the_state_of_a_completed_run_is_what_all_ends_wrote_together() -> None:
@@ -104,4 +105,4 @@ def test_the_state_of_a_completed_run_is_what_all_ends_wrote_together() -> None:
 
 def test_the_state_of_a_failed_run_is_that_of_all_its_finished_firings() -> None:
     at = play(compiled([plain("s"), writes("a", x=1), llm("b")], "s>a s>b", output_key="x")).fail("b#1")
-    assert (at.run.status, state(at.run), final_state(at.graph, at.run)) == ("failed", {"x": 1}, ())
+    assert (at.run.status, state(at.run), final_state(at.run)) == ("failed", {"x": 1}, ())

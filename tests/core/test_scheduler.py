@@ -116,7 +116,7 @@ def test_a_result_that_was_never_written_fails_the_run_and_keeps_its_state() -> 
         "message": "the run ended and nothing was written at its output_key 'answer'",
     }  # fmt: skip
     assert state(at.run) == {"which": "y", "other": 2}
-    assert final_state(at.graph, at.run) == ()
+    assert final_state(at.run) == ()
 
 
 # -- cancelling ----------------------------------------------------------------------------------------------------

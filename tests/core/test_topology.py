@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 
 import networkx as nx
 from hypothesis import given, settings
@@ -167,3 +169,20 @@ def test_a_chain_and_a_cycle_of_thousands_of_nodes_need_no_recursion() -> None:
 def test_bits_and_members_are_inverse() -> None:
     assert members(bits([5, 0, 63, 64], 100)) == [0, 5, 63, 64]
     assert members(0) == []
+
+
+def test_who_feeds_the_edges_of_a_dense_cycle_is_found_once_and_not_once_an_edge() -> None:
+    rng = random.Random(1)
+    ways = {(i, (i + 1) % 600) for i in range(600)}
+    while len(ways) < 12_000:
+        ways.add((rng.randrange(600), rng.randrange(600)))
+    dense = build(601, 600, declared=[(600, 0), *sorted(ways)], targets=[[] for _ in range(601)])
+    before = time.process_time()
+    fed = [dense.feeders(i) for i in range(len(dense.edges))]
+    assert time.process_time() - before < 2, "a search an edge takes a minute"
+    for i in rng.sample(range(len(fed)), 20):
+        edge = dense.edges[i]
+        rest = as_networkx(dense)
+        rest.remove_node(edge.target)
+        expected = [] if edge.source in (ENTRY, edge.target) else nx.ancestors(rest, edge.source) | {edge.source}
+        assert members(fed[i]) == sorted(expected)

@@ -12,8 +12,7 @@ from tests.core.played import Played, compiled, does, llm, plain, play, router, 
 def view(at: Played, path: str) -> View:
     firing = at.run.firing(path)
     assert firing is not None
-    assert at.run.frame is not None
-    return View(at.run.frame, firing, at.run.input)
+    return View(firing)
 
 
 def test_a_firing_sees_input_state_and_outputs_of_its_past() -> None:

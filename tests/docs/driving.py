@@ -59,7 +59,7 @@ class Drive:
         if isinstance(fact, e.NodeStarted) and self.run.frame is not None:
             firing = self.run.firing(fact.firing)
             assert firing is not None
-            self.current[fact.firing] = View(self.run.frame, firing, self.run.input).current
+            self.current[fact.firing] = View(firing).current
 
     def settle(self) -> None:
         """Go on until only answers are left to wait for."""

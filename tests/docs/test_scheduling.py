@@ -95,7 +95,7 @@ def test_a_cell_of_the_table_of_ways(a: str, b: str, cell: str, kind: str) -> No
         assert drive.run.status == "completed"
         assert drive.started("meet") == ["meet#1"]
         assert waited == cell.startswith("waits, ")
-        assert final_state(made, drive.run) == (value(cell) if kind == "join" else "PLAIN",)
+        assert final_state(drive.run) == (value(cell) if kind == "join" else "PLAIN",)
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])

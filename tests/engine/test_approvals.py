@@ -266,7 +266,7 @@ async def test_a_decision_after_the_time_is_refused_even_before_the_timer_has_co
         clock.at_ms += 1000
         assert (await room.decide(pending["approval_id"]))["error_code"] == "APPROVAL_EXPIRED"
         assert await room.pending(run_id) == []
-        room.shell.notify.deadlines.set()
+        room.shell.notify.gates.set()
         assert (await room.ended(run_id)).status == "failed"
 
 

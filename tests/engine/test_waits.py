@@ -101,7 +101,7 @@ async def test_a_clock_that_was_set_back_makes_a_timer_wait_and_does_no_harm(tmp
         await room.supervisor.ask(run_id, Expire())
         assert await fired(room, run_id) == []
         clock.at_ms = 11 * HOUR_MS
-        room.shell.notify.deadlines.set()
+        room.shell.notify.gates.set()
         assert (await room.ended(run_id)).status == "completed"
 
 
@@ -181,9 +181,7 @@ async def test_a_wait_for_a_message_survives_a_restart(tmp_path: Path) -> None:
 
 async def test_ten_racing_senders_of_one_transient_message_one_is_heard() -> None:
     async with opened(ScriptedModel()) as room:
-        graph = spec(
-            node("s", "signal", buffer=False, output_key="x"), gate("g"), edges="s>g g>END", output_key="x"
-        )
+        graph = spec(node("s", "signal", buffer=False, output_key="x"), gate("g"), edges="s>g g>END", output_key="x")
         run_id = await room.start(graph, {})
         await room.reaches(run_id, "waiting")
         answers = await asyncio.gather(

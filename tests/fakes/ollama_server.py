@@ -133,6 +133,10 @@ class Model:
     name: str
     capabilities: tuple[str, ...] = ("completion",)
     digest: str = DIGEST
+    context: int | None = None
+    """What it can read at most, in tokens; None: it does not tell."""
+    parameters: str = ""
+    """Of its own file, such as ``num_ctx 8192``."""
 
     def listed(self) -> Json:
         details = {"parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"]}
@@ -143,9 +147,11 @@ class Model:
         }  # fmt: skip
 
     def shown(self) -> Json:
+        context = {} if self.context is None else {"llama.context_length": self.context}
         return {
-            "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "details": self.listed()["details"],
-            "model_info": {"general.architecture": "llama"}, "capabilities": list(self.capabilities),
+            "modelfile": "", "parameters": self.parameters, "template": "{{ .Prompt }}",
+            "details": self.listed()["details"], "model_info": {"general.architecture": "llama", **context},
+            "capabilities": list(self.capabilities),
             "modified_at": CREATED,
         }  # fmt: skip
 

@@ -43,7 +43,7 @@ class Played:
     @property
     def result(self) -> Any:
         assert self.run.status == "completed", self.run.error
-        return final_state(self.graph, self.run)[0]
+        return final_state(self.run)[0]
 
     @property
     def routes(self) -> list[str]:

@@ -9,7 +9,8 @@ import pytest
 
 from agent_graph.core.jsonvalue import check_value
 from agent_graph.errors import ModelServerError, ModelTimeout
-from agent_graph.llm.ollama import LABEL_CHARS, OllamaClient
+from agent_graph.llm.ollama import OllamaClient
+from agent_graph.llm.ollama_words import LABEL_CHARS
 from agent_graph.llm.refusals import KEPT
 from tests.fakes.ollama_server import OllamaServer, Response, encoded, last_line, line, stream
 from tests.llm.conftest import Ask

@@ -99,9 +99,13 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
 ) -> None:
     path = tmp_path / "data" / "agent-graph.db"
     files = migrate._files()
+    async with await open_store(tmp_path / "now" / "agent-graph.db") as store:
+        await begin(store, "run-of-old")
     with monkeypatch.context() as earlier:
         earlier.setattr(migrate, "_files", lambda: files[:1])
-        await _made_by_the_version_before(path)
+        async with await open_store(path):
+            pass
+    _copy(tmp_path / "now" / "agent-graph.db", path)
     async with model_and_room() as (server, _):
         assert not await lives("inside a later migration", 1, path.parent, server.url, ["chain-1"])
         assert _version(path) == 1
@@ -112,9 +116,15 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
         assert await store.runs.verify_chain("run-of-old") is None
 
 
-async def _made_by_the_version_before(path: Path) -> None:
-    async with await open_store(path) as store:
-        await begin(store, "run-of-old")
+def _copy(source: Path, target: Path) -> None:
+    """What `source` holds into an empty database of an earlier schema, as far as that has columns for it."""
+    with sqlite3.connect(target) as connection:
+        connection.execute("ATTACH ? AS source", (str(source),))
+        tables = [name for (name,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            names = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM source.{table}")
+    connection.close()
 
 
 def _version(path: Path) -> int:

@@ -121,7 +121,7 @@ class Drive:
                 self.record(events.ModelAnswered(firing, answer_to_json(answer), perform.attempt))
             else:
                 failed = events.NodeFailed(firing, dict(answer), perform.attempt)
-                self.record(follow_up(self.graph, self.run, failed))
+                self.record(follow_up(self.run, failed))
             return
         if firing in self.run.pausing:
             self.record(events.TimerFired(firing))

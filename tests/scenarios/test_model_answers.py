@@ -182,3 +182,28 @@ async def test_OL09_json_cut_by_length_is_an_error_that_says_length() -> None:
 async def test_OL09_a_text_cut_by_length_fails_where_the_node_asks_for_that() -> None:
     async with council_of_one(answer("The plan", reason="length")) as (room, _):
         assert refused(await room.run(asking(on_length="error")))["details"]["reason"] == "length"
+
+
+LONG = {f"a{n}": "An analyst's finding, at length. " * 1_250 for n in range(3)}
+"""Three texts of 40 kB."""
+
+
+@pytest.mark.parametrize("on_length", ["keep", "error"])
+async def test_OL05_a_prompt_the_host_has_cut_is_said_and_can_be_fatal(on_length: str) -> None:
+    synthesis = spec(llm("syn", "{a0}{a1}{a2}", on_length=on_length), edges="syn>END")
+    async with council_of_one(answer("from what is left", prompt=2_050)) as (room, server):
+        row = await room.run(synthesis, LONG)
+        assert len(server.chats) == 1
+        if on_length == "error":
+            assert refused(row, "PROMPT_TRUNCATED")["details"]["prompt_tokens"] == 2_050
+            return
+        assert row.status == "completed"
+        (warning,) = await room.facts(row.run_id, e.Warned)
+        assert warning.code == "PROMPT_TRUNCATED"
+        assert warning.details["prompt_tokens"] == 2_050
+
+
+async def test_OL05_num_ctx_reaches_the_host() -> None:
+    async with council_of_one(answer("fine")) as (room, server):
+        assert (await room.run(asking(options={"num_ctx": 16_384}))).status == "completed"
+        assert server.chats[0].body["options"] == {"num_ctx": 16_384}

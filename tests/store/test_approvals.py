@@ -69,6 +69,17 @@ async def test_a_decided_approval_never_reads_expired(store: SqliteStore) -> Non
     assert (await store.approvals.get("approval-1", now_ms=AT_MS * 2)).status == "approved"
 
 
+async def test_the_next_moment_to_look_at_a_run_is_when_a_pending_approval_expires(store: SqliteStore) -> None:
+    await begin(store, "run-1", "run-2")
+    assert await store.runs.next_wake() is None
+    await with_approvals(store, approval("a", expires_at_ms=AT_MS + 9), approval("b", expires_at_ms=AT_MS + 5))
+    earlier = approval("c", run_id="run-2", expires_at_ms=AT_MS + 7)
+    await store.runs.commit(Commit(run("run-2"), 1, (), approvals=[earlier]))
+    assert await store.runs.next_wake() == (AT_MS + 5, "run-1")
+    await with_approvals(store, approval("b", expires_at_ms=AT_MS + 5, status="withdrawn"))
+    assert await store.runs.next_wake() == (AT_MS + 7, "run-2")
+
+
 async def test_pages_of_approvals_hold_still_while_approvals_are_added(store: SqliteStore) -> None:
     await begin(store, "run-1")
     await with_approvals(store, *(approval(name) for name in "abcd"))

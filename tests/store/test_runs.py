@@ -17,9 +17,9 @@ from agent_graph.errors import (
     StoreCorrupt,
     StoreUnusable,
 )
-from agent_graph.store import migrate
 from agent_graph.store.base import Commit
 from agent_graph.store.db import on_thread
+from agent_graph.store.migrate import schema_version
 from agent_graph.store.sqlite import SqliteStore
 from tests.store.rows import AT_MS, approval, begin, events, run, start, step, whole_list
 
@@ -67,6 +67,24 @@ async def test_a_run_is_read_back_as_it_was_written(store: SqliteStore) -> None:
         final_state=(None,),
         usage={"llm_calls": 3},
     )
+
+
+async def test_the_next_moment_to_look_at_is_that_of_a_waiting_run_or_of_a_pending_approval(store: SqliteStore) -> None:
+    await begin(store, "run-1", "run-2", "run-3")
+    await store.runs.commit(step(1, wake_at_ms=AT_MS + 5))
+    assert await store.runs.next_wake() is None, "a running run looks at the clock itself"
+    await store.runs.commit(step(3, status="waiting", wake_at_ms=AT_MS + 5, budget={"max_nodes": {"max": 2}}))
+    await store.runs.commit(step(1, "run-2", status="waiting", wake_at_ms=AT_MS + 4))
+    asked = approval("a", run_id="run-3", expires_at_ms=AT_MS + 3)
+    await store.runs.commit(Commit(run("run-3", status="waiting"), 1, (), approvals=[asked]))
+    assert await store.runs.next_wake() == (AT_MS + 3, "run-3")
+    assert await store.runs.next_wake(passing_over=("run-3",)) == (AT_MS + 4, "run-2")
+    assert await store.runs.next_wake(passing_over=("run-3", "run-2")) == (AT_MS + 5, "run-1")
+    assert await store.runs.next_wake(passing_over=("run-3", "run-2", "run-1")) is None
+    row = await store.runs.get("run-1")
+    assert (row.wake_at_ms, row.budget) == (AT_MS + 5, {"max_nodes": {"max": 2}})
+    await store.runs.commit(step(5, status="failed"))
+    assert await store.runs.next_wake(passing_over=("run-3", "run-2")) is None
 
 
 async def test_a_run_without_a_result_is_not_one_whose_result_is_null(store: SqliteStore) -> None:
@@ -354,18 +372,7 @@ async def test_the_settings_that_durability_rests_on_are_in_force(store: SqliteS
         "foreign_keys": 1,
         "busy_timeout": 5000,
         "application_id": 0x41475248,
-        "user_version": migrate.schema_version(),
+        "user_version": schema_version(),
     }
     mode = "memory" if store.storage == "volatile" else "wal"
     assert found == {"journal_mode": mode, **expected}
-
-
-async def test_the_run_to_wake_first_is_the_one_whose_moment_is_first(store: SqliteStore) -> None:
-    await begin(store, "run-1", "run-2", "run-3")
-    assert await store.runs.next_wake() is None
-    for run_id, at_ms in (("run-1", AT_MS + 9), ("run-2", AT_MS + 5), ("run-3", None)):
-        await store.runs.commit(Commit(run(run_id, wake_at_ms=at_ms), 1, ()))
-    assert await store.runs.next_wake() == (AT_MS + 5, "run-2")
-    assert await store.runs.next_wake(passing_over=["run-2"]) == (AT_MS + 9, "run-1")
-    await store.runs.commit(Commit(run("run-2", status="waiting"), 1, ()))
-    assert await store.runs.next_wake() == (AT_MS + 9, "run-1"), "what the last commit says holds"

@@ -1,0 +1,54 @@
+"""A firing, one run of a node, and the tokens it takes and makes; neither knows any rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_graph.core.effects import Answer
+from agent_graph.core.graph import Node
+from agent_graph.core.merge import Conflict
+
+if TYPE_CHECKING:
+    from agent_graph.core.frames import Frame
+
+
+class Token(NamedTuple):
+    """What travels: the bit set of writers in its causal past, the newest writers of the current value, its depth."""
+
+    past: int
+    tips: tuple[int, ...]
+    depth: int
+
+
+@dataclass(slots=True)
+class Firing:
+    """One run of a node within its frame."""
+
+    frame: Frame = field(repr=False, compare=False)
+    node: int
+    path: str
+    nth: int
+    depth: int
+    past: int
+    tips: tuple[int, ...]
+    reentered: bool
+    seen_before: dict[str, int] = field(default_factory=dict)
+    """For a join: the last writer of each input as its previous firing saw it."""
+    conflicts: tuple[Conflict, ...] = ()
+    attempt: int = 0
+    """0 until `node_started`."""
+    restart: bool = False
+    """A call it wants now may have been made before: it is made again, as a new attempt."""
+    model: str = ""
+    """The fallback model that is asked; "" = the node's own."""
+    tries: int = 0
+    """Attempts of that model that have failed."""
+    answers: list[Answer] = field(default_factory=list)
+    approval_id: str = ""
+    """The gate's pending approval."""
+
+    @property
+    def declared(self) -> Node:
+        """The node it is a run of."""
+        return self.frame.graph.nodes[self.node]

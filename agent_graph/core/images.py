@@ -1,0 +1,66 @@
+"""Pictures in a prompt: data URLs (RFC 2397) of a few types, checked and bounded; names no file and no address.
+
+What a picture is named by in errors and logs is its digest, never its bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agent_graph.core.jsonvalue import JsonObject
+
+MOST_IMAGES: Final = 16
+"""Pictures of one call."""
+_HEAD: Final = re.compile(r"data:(image/[a-z0-9.+-]{1,40});base64,", re.IGNORECASE)
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_STARTS: Final[dict[str, Callable[[bytes], bool]]] = {
+    "image/png": lambda head: head.startswith(_PNG),
+    "image/jpeg": lambda head: head.startswith(b"\xff\xd8\xff"),
+    "image/gif": lambda head: head.startswith((b"GIF87a", b"GIF89a")),
+    "image/webp": lambda head: head.startswith(b"RIFF") and head[8:12] == b"WEBP",
+}
+"""The types that are taken, with how their bytes begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One picture: its type, its bytes in base64, how many there are, and their digest."""
+
+    media_type: str
+    base64: str
+    size: int
+    digest: str
+
+    @property
+    def data_url(self) -> str:
+        return f"data:{self.media_type};base64,{self.base64}"
+
+
+def parse(text: str) -> Image:
+    """The picture a data URL holds; ValueError with a sentence that says what is wrong, and quotes none of it."""
+    head = _HEAD.match(text[:80])
+    if head is None:
+        raise ValueError("a picture is given as `data:image/png;base64,...`: no file and no web address is ever read")
+    media_type = head.group(1).lower().replace("image/jpg", "image/jpeg")
+    if media_type not in _STARTS:
+        raise ValueError(f"pictures are of type {', '.join(_STARTS)}, not {media_type}")
+    coded = text[head.end() :]
+    try:
+        whole = base64.b64decode(coded.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ValueError("what follows `base64,` is not base64") from None
+    if not _STARTS[media_type](whole[:16]):
+        raise ValueError(f"the bytes are no {media_type}")
+    return Image(media_type, coded, len(whole), "sha256:" + hashlib.sha256(whole).hexdigest())
+
+
+def described(text: str) -> JsonObject:
+    """What a log or a page shows in place of a data URL that `parse` takes."""
+    image = parse(text)
+    return {"media_type": image.media_type, "bytes": image.size, "digest": image.digest}
