@@ -150,7 +150,27 @@ class OpenFrames:
     """Under which keys an item and its place are in the state of its frame; "" = none."""
 
 
-Effect: TypeAlias = CallModel | CallTool | AskApproval | OpenFrames
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait for a moment: `delay_ms` after this was said, or `until_ms` UTC. One that is past has come."""
+
+    delay_ms: int = 0
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSignal:
+    """Wait for the next message of that name, for `expiry_ms` at most (None = as long as it takes).
+
+    With `buffer` a message that came early is taken too.
+    """
+
+    name: str
+    buffer: bool = True
+    expiry_ms: int | None = None
+
+
+Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal | OpenFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +224,19 @@ class FramesAnswer:
     results: list[JsonValue]
 
 
-Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | FramesAnswer
+@dataclass(frozen=True, slots=True)
+class TimeAnswer:
+    """The moment has come, or the time for a message is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAnswer:
+    """The message that was waited for."""
+
+    payload: JsonValue
+
+
+Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import tool_facts
+from agent_graph.core import tool_facts, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
@@ -75,6 +75,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.open, run.out = {}, {}
         run.queue.clear()
         run.pausing.clear()
+        run.waits.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -162,6 +163,8 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
         admit(run, firing.frame)
+    elif firing is not None:
+        waits.time_over(run, firing)
 
 
 def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
@@ -252,8 +255,11 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
     e.FramesOpened: _frames_opened,
+    e.SignalAwaited: waits.signal_awaited,
+    e.SignalReceived: waits.signal_received,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

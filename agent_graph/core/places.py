@@ -35,3 +35,4 @@ def remove(run: Run, firing: Firing) -> None:
     else:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
+        run.waits.pop(path, None)
