@@ -105,7 +105,8 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
         LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
+        Warned,
     )
 }  # fmt: skip
 

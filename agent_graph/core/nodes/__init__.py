@@ -51,8 +51,8 @@ class _OnDemand(Mapping[str, NodeType]):
 
 
 NODE_TYPES: Final = _OnDemand(
-    "llm", "router", "passthrough", "state_transform", "join", "parallel", "subgraph", "loop", "human_approval", "signal",
-    "timer",
+    "llm", "router", "passthrough", "state_transform", "join", "parallel", "subgraph", "loop", "human_approval",
+    "signal", "timer",
 )  # fmt: skip
 
 UNAVAILABLE_TYPES: Final = {
