@@ -1,4 +1,4 @@
-"""A program whose database is taken away while it runs: its runs say so, what was stored can be read, nothing is made."""
+"""A program whose database is taken away while it runs: its runs say so, what was stored is read."""
 
 from __future__ import annotations
 

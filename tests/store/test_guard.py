@@ -21,6 +21,11 @@ async def opened(folder: Path) -> SqliteStore:
     return await open_store(folder / NAME, lock=lock)
 
 
+def sizes(folder: Path) -> list[int]:
+    """Of the database and what lies beside it."""
+    return [path.stat().st_size for path in folder.glob(f"{NAME}*")]
+
+
 @pytest.fixture(autouse=True)
 def looks_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BETWEEN_LOOKS_S", 0.0)
@@ -91,7 +96,7 @@ async def test_a_database_that_was_there_is_not_made_anew(tmp_path: Path, now: s
             await open_store(tmp_path / NAME, lock=lock)
         assert refused.value.code == "STORE_CORRUPT"
         lock.release()
-    assert [path.stat().st_size for path in tmp_path.glob(f"{NAME}*")] == ([] if now == "gone" else [0])
+    assert sizes(tmp_path) == ([] if now == "gone" else [0])
     (tmp_path / LOCK_NAME).unlink()  # as the message says
     async with await opened(tmp_path) as store:
         assert await store.runs.counts() == {}
