@@ -28,9 +28,8 @@ def finished(firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
         facts.append(e.LoopExhausted(path, done.exhausted))
     if done.transition:
         facts.append(e.RouteTaken(path, done.transition, ways_on(firing.frame.graph, firing.node, done.targets)))
-    writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
-    return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
+    return [*facts, e.NodeFinished(path, done.writes, output, current, done.targets, done.inputs, attempt)]
 
 
 def check_bounds(run: Run, firing: Firing, done: Done) -> None:
@@ -48,8 +47,8 @@ def check_bounds(run: Run, firing: Firing, done: Done) -> None:
 def to_done(fact: e.NodeFinished) -> Done:
     """What a step said, as the log kept it."""
     return Done(
-        writes=tuple(Write.from_json(write) for write in fact.writes),
-        output=fact.output[0] if fact.output else MISSING, current=fact.current[0] if fact.current else MISSING,
+        writes=fact.writes, output=fact.output[0] if fact.output else MISSING,
+        current=fact.current[0] if fact.current else MISSING,
         targets=fact.targets, inputs=fact.inputs,
     )  # fmt: skip
 

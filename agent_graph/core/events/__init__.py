@@ -11,6 +11,7 @@ from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
     ApprovalDecided,
     ApprovalExpired,
@@ -134,6 +135,8 @@ def to_json(fact: Fact) -> JsonObject:
         value = getattr(fact, name)
         if value is not default and (default is _NO_DEFAULT or type(value) is not type(default) or value != default):
             body[name] = value
+    if isinstance(fact, NodeFinished) and fact.writes:
+        body["writes"] = [write.to_json() for write in fact.writes]
     return body
 
 
@@ -150,4 +153,6 @@ def from_json(body: JsonObject) -> Fact:
         if name in body:
             value = body[name]
             arguments[name] = tuple(value) if is_tuple and isinstance(value, list) else value
+    if cls is NodeFinished and "writes" in arguments:
+        arguments["writes"] = tuple(map(Write.from_json, arguments["writes"]))
     return cls(**arguments)
