@@ -57,13 +57,16 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored =
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits)
     inner, wrong = nesting.pins(parsed, stored)
-    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
+    issues += [*more, *wrong]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
     spec = nesting.pinned(minimal(parsed), inner)
     if inner:
         checked["subgraphs"] = {one.version: one.name for one in inner.values()}
     graph = load_graph(spec, digest(spec), checked, subgraphs={one.version: one for one in inner.values()})
+    deep = nesting.too_deep(graph, parsed)
+    if deep:
+        return Compiled(None, _as_sent(raw, [*issues, *deep]))
     return Compiled(graph, _as_sent(raw, issues), checked)
 
 
@@ -111,6 +114,7 @@ def is_reserved(key: str) -> bool:
 
 def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, list[Issue]]:
     """What is stored with the version, None when an error stands in the way, and what the checks found."""
+    from agent_graph.core import regions
     from agent_graph.core.wiring import wire
 
     issues = _content_issues(parsed, limits)
@@ -121,6 +125,10 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, lis
     if any(issue.severity == "error" and issue.pointer.startswith(("/nodes", "/edges")) for issue in issues):
         return None, issues  # what follows would be guessed from a shape that will change
     built = wiring.topology()
+    built.regions, found = regions.over_data(wiring, built)
+    issues += found
+    if found:
+        return None, issues  # what runs where is not known
     compiled, found = _shape_issues(parsed, wiring, built)
     return compiled, issues + found
 

@@ -44,7 +44,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
             choices.append((place_of(fact.frame), {**e.to_json(fact), "error": error}))
-        elif isinstance(fact, e.FiringCancelled):
+        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed):
             choices.append((place_of(fact.firing[: fact.firing.rfind("/") + 1]), e.to_json(fact)))
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))

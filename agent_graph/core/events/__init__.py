@@ -34,7 +34,7 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
-from agent_graph.core.events.frames import FrameFailed, FramesOpened
+from agent_graph.core.events.frames import FrameFailed, FramesOpened, ItemsClosed
 from agent_graph.core.events.runs import (
     RunAccepted,
     RunCancelled,
@@ -62,6 +62,7 @@ __all__ = [
     "FiringCancelled",
     "FrameFailed",
     "FramesOpened",
+    "ItemsClosed",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -107,7 +108,7 @@ FACTS: dict[str, FactType] = {
         NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
         LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
         ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
-        Warned,
+        ItemsClosed, Warned,
     )
 }  # fmt: skip
 
