@@ -309,6 +309,11 @@ class RetentionStore(Protocol):
         """
         ...
 
+    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
+        """Have a run whose log cannot be read be cancelled, and its approvals withdrawn: by its row, since nothing can
+        follow its events. False when it has ended."""
+        ...
+
     async def space(self) -> Space: ...
 
     async def compact(self) -> None:
