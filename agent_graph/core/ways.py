@@ -112,7 +112,13 @@ def _out(graph: Graph, node: Node) -> list[str]:
 
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
-    """The out-edges, and for a gate the decisions that lead along them or elsewhere."""
+    """The out-edges, and for a gate the decisions, for a vote the outcome, that lead along them or elsewhere."""
+    if node.type == "join" and node.config.mode == "vote" and node.config.on_deadlock is not None:
+        for target in _out(graph, node):
+            yield Way(node.id, target, ("decided",), _joined("decided", labels.get((node.id, target), "")))
+        deadlock = dict.fromkeys(node.config.on_deadlock or [END])
+        yield from (Way(node.id, target, ("deadlock",), "deadlock") for target in deadlock)
+        return
     if node.type != "human_approval":
         yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
         return
