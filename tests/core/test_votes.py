@@ -45,7 +45,8 @@ def refused(*ballots: Any, **config: Any) -> NodeFailure:
     ("ballot", "order"),
     [
         ("A", ["A"]), (" A ", ["A"]), (["B", "A"], ["B", "A"]), ({"choice": "A"}, ["A"]),
-        ({"ranking": ["B", "A"], "choice": None}, ["B", "A"]), (True, ["true"]), (3, ["3"]), ({"choice": False}, ["false"]),
+        ({"ranking": ["B", "A"], "choice": None}, ["B", "A"]), (True, ["true"]), (3, ["3"]),
+        ({"choice": False}, ["false"]),
     ],
 )  # fmt: skip
 def test_a_ballot_is_a_choice_or_a_ranking(ballot: Any, order: list[str]) -> None:
