@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, assert_never
 
-from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.effects import (
+    MISSING,
+    Answer,
+    ApprovalAnswer,
+    ModelAnswer,
+    SignalAnswer,
+    TimeAnswer,
+    ToolAnswer,
+    answer_from_json,
+    answer_to_json,
+)
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Token
 from agent_graph.core.frames import Frame
@@ -15,10 +26,10 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
-from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 5
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -31,7 +42,8 @@ def dump(run: Run) -> bytes:
     body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
-    body["pausing"] = run.pausing
+    body["pausing"], body["mail"] = run.pausing, run.mail
+    body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -61,7 +73,8 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.frames[item["path"]] = _frame_in(graph, item, run_input=run.input)
     by_path = {firing.path: firing for firing in run.running}
     run.open = {path: by_path[path] for path in body["open"]}
-    run.pausing = dict(body["pausing"])
+    run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+    run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
     run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
@@ -114,12 +127,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing) if f.name != "frame"}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [
-        ["model", answer_to_json(a)]
-        if isinstance(a, ModelAnswer)
-        else ["approval", {f.name: getattr(a, f.name) for f in fields(ApprovalAnswer)}]
-        for a in firing.answers
-    ]
+    body["answers"] = [_answer_out(answer) for answer in firing.answers]
     return body
 
 
@@ -128,10 +136,34 @@ def _firing_in(frame: Frame, body: Any) -> Firing:
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [
-        answer_from_json(item) if kind == "model" else ApprovalAnswer(**item) for kind, item in body["answers"]
-    ]
+    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["calling"] = body["calling"] and tuple(body["calling"])
     return Firing(frame=frame, **body)
+
+
+def _answer_out(answer: Answer) -> list[Any]:
+    match answer:
+        case ModelAnswer():
+            return ["model", answer_to_json(answer)]
+        case ToolAnswer():
+            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
+        case ApprovalAnswer():
+            return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
+        case SignalAnswer():
+            return ["signal", answer.payload]
+        case TimeAnswer():
+            return ["time", None]
+        case _:
+            assert_never(answer)
+
+
+_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
+    "model": answer_from_json,
+    "tool": lambda item: ToolAnswer(**item),
+    "approval": lambda item: ApprovalAnswer(**item),
+    "signal": SignalAnswer,
+    "time": lambda _item: TimeAnswer(),
+}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath
+from agent_graph.core import statepath, tool_facts, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -82,6 +82,7 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     for firing in run.open.values():
         # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
         firing.restart = firing.attempt > 0
+        firing.unsure = firing.calling is not None
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -94,6 +95,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.open, run.out = {}, {}
         run.queue.clear()
         run.pausing.clear()
+        run.waits.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -156,13 +158,13 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
 
 
 def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -> None:
-    """A failed attempt leaves nothing behind: no answers, no place. Its firing pauses."""
+    """A failed attempt leaves nothing behind but what tools did: no answers, no place. Its firing pauses."""
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
     _remove(run, firing)
-    firing.answers.clear()
-    firing.restart = True
+    firing.answers = tool_facts.kept(firing.answers)
+    firing.restart, firing.calling, firing.unsure = True, None, False
     firing.tries = firing.tries + 1 if firing.model == fact.model else 0
     firing.model = fact.model
     run.pausing[firing.path] = event.at_ms + fact.delay_ms
@@ -175,6 +177,8 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
         _admit(graph, run, firing.frame)
+    elif firing is not None:
+        waits.time_over(run, firing)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
@@ -247,6 +251,7 @@ def _remove(run: Run, firing: Firing) -> None:
     else:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
+        run.waits.pop(path, None)
 
 
 def _admit(graph: Graph, run: Run, frame: Frame) -> None:
@@ -277,10 +282,15 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunCancelled: _ended("cancelled"),
     e.NodeStarted: _node_started,
     e.ModelAnswered: _model_answered,
+    e.ToolCalled: tool_facts.fold_called,
+    e.ToolAnswered: tool_facts.fold_answered,
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
+    e.SignalAwaited: waits.signal_awaited,
+    e.SignalReceived: waits.signal_received,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure
+from agent_graph.core import failure, waits
+from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.tool_calls import call_tool
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -119,7 +121,9 @@ class Runner:
             return True
         if self._calls or self._unreached is not None:
             return False
-        return not self.run.pausing if self._begun else self._held()
+        if not self._begun:
+            return self._held()
+        return not self.run.pausing and not self._over()  # who waits for longer is woken by `expiry`
 
     async def _turn(self) -> None:
         """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
@@ -145,12 +149,12 @@ class Runner:
             await self._sleep()
 
     def _over(self) -> tuple[e.TimerFired, ...]:
-        """The pauses between attempts that are over; nothing new is begun before a run is interrupted."""
-        return () if self._unreached is not None else failure.due(self.run, self._shell.clock.now_ms())
+        """What the clock has ended; nothing new is begun before a run is interrupted."""
+        return () if self._unreached is not None else waits.due(self.run, self._shell.clock.now_ms())
 
     async def _sleep(self) -> None:
-        """Until something is heard or asked, or the next pause between attempts is over."""
-        next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
+        """Until something is heard or asked, or the clock ends what some firing waits for."""
+        next_ms = waits.next_due_ms(self.run) if self._unreached is None else None
         if next_ms is None:
             await self._wake.wait()
             return
@@ -181,7 +185,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.ToolAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -273,9 +277,11 @@ class Runner:
         def on_delta(kind: str, text: str) -> None:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
+        if isinstance(perform.effect, CallTool):
+            return await call_tool(perform, perform.effect, connections=shell.connections)
         return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
-            on_delta=on_delta,
+            perform, perform.effect, models=shell.models, limiter=shell.limiter, connections=shell.connections,
+            run_id=run_id, run_model=self.run.model, on_delta=on_delta,
         )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:

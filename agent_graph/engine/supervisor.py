@@ -20,7 +20,7 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import check_input
+from agent_graph.engine.intake import check_connections, check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
@@ -76,10 +76,11 @@ class Supervisor:
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `check_input` raises,
+        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `intake` raises,
         `RunCapacity` (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
             self._check_capacity()
@@ -315,7 +316,7 @@ class Supervisor:
         return found
 
     def watch_gates(self) -> None:
-        """Expire approvals on time, whoever looks or not."""
+        """Wake runs on time, whoever looks or not."""
         self._expiry.watch()
 
     async def shutdown(self, reason: str) -> None:

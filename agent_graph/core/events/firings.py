@@ -31,6 +31,40 @@ class ModelAnswered(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCalled(Fact):
+    """A model wants a tool called: recorded before the call is made.
+
+    `name` is what the model calls it, `connection` and `tool` what that is; "" when the node offers no such tool.
+    """
+
+    type: ClassVar[str] = "tool_called"
+    firing: str
+    call_id: str
+    name: str
+    arguments: JsonValue
+    connection: str = ""
+    tool: str = ""
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered(Fact):
+    """What came of a tool call. `text` is what the model is told, `characters` its length where it was cut.
+
+    `code` says why a call that `failed` did: it is never empty then.
+    """
+
+    type: ClassVar[str] = "tool_answered"
+    firing: str
+    call_id: str
+    text: str
+    failed: bool = False
+    code: str = ""
+    characters: int = 0
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFinished(Fact):
     """A firing is done: what it wrote and where its tokens go.
 
