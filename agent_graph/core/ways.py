@@ -66,10 +66,10 @@ def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
         if isinstance(fact, RunStarted):
             chosen = [(way, "") for way in by_source[START]]
         elif isinstance(fact, NodeFinished):
-            found = by_source.get(_node_of(fact.firing), [])
+            found = by_source.get(node_of(graph, fact.firing), [])
             chosen = list(_chosen_by(fact, found, routes.get(fact.firing, "")))
         elif isinstance(fact, NodeFailed) and fact.targets is not None:
-            chosen = list(_after_error(fact.targets, by_source.get(_node_of(fact.firing), [])))
+            chosen = list(_after_error(fact.targets, by_source.get(node_of(graph, fact.firing), [])))
         else:
             continue
         for way, name in chosen:
@@ -96,8 +96,11 @@ def _after_error(targets: tuple[str, ...], found: list[Way]) -> Iterator[tuple[W
         yield way, ON_ERROR if own else next(iter(way.transitions), "")
 
 
-def _node_of(firing: str) -> str:
-    return firing.rsplit("/", 1)[-1].split("#", 1)[0].split("[", 1)[0]
+def node_of(graph: Graph, firing: str) -> str:
+    """The node of `graph` that a firing is of; "" when it is of a graph inside."""
+    *owners, last = firing.split("/")
+    over_data = all(graph.index.get(owner.partition("#")[0]) in graph.topology.regions for owner in owners)
+    return last.partition("#")[0] if over_data else ""
 
 
 def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
