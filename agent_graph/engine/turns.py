@@ -20,6 +20,10 @@ class Turns:
     def __init__(self) -> None:
         self._turns: dict[str, _Turn] = {}
 
+    def __len__(self) -> int:
+        """How many names somebody is inside with, or waits for."""
+        return len(self._turns)
+
     @asynccontextmanager
     async def of(self, name: str) -> AsyncIterator[None]:
         """Nobody else is inside with this name."""
