@@ -167,6 +167,10 @@ def _decided(item: JsonObject) -> str:
     return f"decided: {item['decision']} by {_words(item['by'])} ({_words(item['via'])}){note}"
 
 
+def _tool(item: JsonObject) -> str:
+    return f"{item['connection']}/{item['tool']}" if item.get("connection") else f"{item['name']}, which there is not"
+
+
 def _onward(item: JsonObject) -> str:
     targets: Any = item.get("targets")
     return "" if targets is None else f"; goes on to {', '.join(map(str, targets))}"
@@ -182,6 +186,12 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
         "started"
         + (f" again (attempt {item['attempt']})" if _int(item.get("attempt")) > 1 else "")
         + (f" with {_words(item['model'])}" if item.get("model") else "")
+    ),
+    "tool_called": lambda item: _words(f"calls {_tool(item)}"),
+    "tool_answered": lambda item: (
+        _words(f"is told: {item['text']}")
+        if not item.get("failed")
+        else _words(f"is told that the call failed ({item['code']}): {item['text']}")
     ),
     "node_retried": lambda item: _words(
         f"tries again in {_int(item['delay_ms']) / 1000:.1f} s"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, assert_never
 
-from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core.effects import (
+    MISSING,
+    Answer,
+    ApprovalAnswer,
+    ModelAnswer,
+    ToolAnswer,
+    answer_from_json,
+    answer_to_json,
+)
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Token
 from agent_graph.core.frames import Frame
@@ -18,7 +27,7 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 4
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -114,12 +123,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing) if f.name != "frame"}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [
-        ["model", answer_to_json(a)]
-        if isinstance(a, ModelAnswer)
-        else ["approval", {f.name: getattr(a, f.name) for f in fields(ApprovalAnswer)}]
-        for a in firing.answers
-    ]
+    body["answers"] = [_answer_out(answer) for answer in firing.answers]
     return body
 
 
@@ -128,10 +132,28 @@ def _firing_in(frame: Frame, body: Any) -> Firing:
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [
-        answer_from_json(item) if kind == "model" else ApprovalAnswer(**item) for kind, item in body["answers"]
-    ]
+    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["calling"] = body["calling"] and tuple(body["calling"])
     return Firing(frame=frame, **body)
+
+
+def _answer_out(answer: Answer) -> list[Any]:
+    match answer:
+        case ModelAnswer():
+            return ["model", answer_to_json(answer)]
+        case ToolAnswer():
+            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
+        case ApprovalAnswer():
+            return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
+        case _:
+            assert_never(answer)
+
+
+_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
+    "model": answer_from_json,
+    "tool": lambda item: ToolAnswer(**item),
+    "approval": lambda item: ApprovalAnswer(**item),
+}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

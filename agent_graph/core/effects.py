@@ -1,14 +1,15 @@
 """What a node's step may answer: it is done, or it needs something from outside.
 
 A step is one pure function, asked again after every answer:
-``step(node, values, answers) -> Done | CallModel | AskApproval``, or it raises `errors.NodeFailure`.
+``step(node, values, answers) -> Done | CallModel | CallTool | AskApproval``, or it raises `errors.NodeFailure`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 
@@ -85,7 +86,8 @@ class CallModel:
     """Ask a model once. Times in milliseconds; `model` "" = the run's or the server's default."""
 
     messages: tuple[JsonObject, ...]
-    """[{role: system|user|assistant, content: str}]"""
+    """[{role: system|user|assistant|tool, content: str}], with `images` (data URLs) where pictures are shown, in an
+    assistant's `tool_calls` [{id, name, arguments}], in a tool's `call_id` and `name`."""
     model: str = ""
     format: JsonObject | Literal["json"] | None = None
     options: JsonObject = field(default_factory=dict)
@@ -94,6 +96,27 @@ class CallModel:
     keep_alive: JsonValue = None
     timeout_ms: int = 600_000
     idle_timeout_ms: int = 120_000
+    tools: tuple[JsonObject, ...] = ()
+    """What the model may call: [{name, connection, tool}]; whoever performs the call adds `description` and
+    `parameters` (a JSON Schema)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Call a tool of a named connection, as a model asked; `connection` "" = the node offers none of that name."""
+
+    call_id: str
+    """Unique within the firing."""
+    name: str
+    """As the model called it."""
+    arguments: JsonValue
+    connection: str = ""
+    tool: str = ""
+    offered: tuple[str, ...] = ()
+    """The names the model may call."""
+    timeout_ms: int = 120_000
+    unsure: bool = False
+    """It was called before, and the log does not say what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +133,7 @@ class AskApproval:
     channels: tuple[str, ...] = ()
 
 
-Effect: TypeAlias = CallModel | AskApproval
+Effect: TypeAlias = CallModel | CallTool | AskApproval
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +146,26 @@ class ModelAnswer:
     model: str = ""
     performer: str = ""
     """``server:<provider>/<model>``"""
+    host: str = ""
+    """The name the settings give the host; "" for the provider."""
     model_digest: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_ms: int | None = None
     load_ms: int | None = None
     warnings: tuple[JsonObject, ...] = ()
-    """[{code, message}] noticed on the way, such as an option the host ignores."""
+    """[{code, message, details?}] noticed on the way, such as an option the host ignores."""
+    tool_calls: tuple[JsonObject, ...] = ()
+    """[{id, name, arguments}] it wants made before it goes on; `id` is "" where the host gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of a tool call: the text the model is told, and whether the call failed."""
+
+    call_id: str
+    text: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +180,7 @@ class ApprovalAnswer:
     at_ms: int
 
 
-Answer: TypeAlias = ModelAnswer | ApprovalAnswer
+Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
@@ -160,6 +196,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
 def answer_from_json(body: JsonObject) -> ModelAnswer:
     """The answer a `model_answered` event holds."""
     arguments: dict[str, Any] = dict(body)
-    if "warnings" in arguments:
-        arguments["warnings"] = tuple(arguments["warnings"])
+    for name in ("warnings", "tool_calls"):
+        if name in arguments:
+            arguments[name] = tuple(arguments[name])
     return ModelAnswer(**arguments)

@@ -47,6 +47,10 @@ class Firing:
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
+    calling: tuple[str, int] | None = None
+    """The tool call that was made and not answered yet: its id, and the attempt it was made in."""
+    unsure: bool = False
+    """Whoever made that call is gone: nobody knows what came of it."""
 
     @property
     def declared(self) -> Node:

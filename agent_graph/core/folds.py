@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath
+from agent_graph.core import statepath, tool_facts
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -82,6 +82,7 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     for firing in run.open.values():
         # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
         firing.restart = firing.attempt > 0
+        firing.unsure = firing.calling is not None
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -156,13 +157,13 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
 
 
 def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -> None:
-    """A failed attempt leaves nothing behind: no answers, no place. Its firing pauses."""
+    """A failed attempt leaves nothing behind but what tools did: no answers, no place. Its firing pauses."""
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
     _remove(run, firing)
-    firing.answers.clear()
-    firing.restart = True
+    firing.answers = tool_facts.kept(firing.answers)
+    firing.restart, firing.calling, firing.unsure = True, None, False
     firing.tries = firing.tries + 1 if firing.model == fact.model else 0
     firing.model = fact.model
     run.pausing[firing.path] = event.at_ms + fact.delay_ms
@@ -277,6 +278,8 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunCancelled: _ended("cancelled"),
     e.NodeStarted: _node_started,
     e.ModelAnswered: _model_answered,
+    e.ToolCalled: tool_facts.fold_called,
+    e.ToolAnswered: tool_facts.fold_answered,
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import AskApproval, CallModel, Done
+from agent_graph.core import tool_facts
+from agent_graph.core.effects import AskApproval, CallModel, CallTool, Done
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
@@ -27,11 +29,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """An effect to perform; its answer is a `ModelAnswered` or `NodeFailed` fact about `firing`."""
+    """An effect to perform; its answer is a `ModelAnswered`, `ToolAnswered` or `NodeFailed` fact about `firing`."""
 
     firing: str
     attempt: int
-    effect: CallModel
+    effect: CallModel | CallTool
 
 
 Action: TypeAlias = Record | Perform
@@ -64,17 +66,25 @@ def step(run: Run, firing: Firing) -> list[Action]:
     except Exception as bug:  # a bug in one node is that node's failure, not the server's
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
         return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
-    if isinstance(answer, CallModel):
-        if firing.model:
-            answer = replace(answer, model=firing.model)
-        if firing.restart:
-            attempt += 1
-            actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
-        return [*actions, Perform(firing.path, attempt, answer)]
+    if isinstance(answer, CallModel | CallTool):
+        return [*actions, *_perform(firing, answer, attempt)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
     actions += [Record(fact) for fact in untold(run, firing.path, facts)]
     return actions
+
+
+def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list[Action]:
+    actions: list[Action] = []
+    if firing.restart:
+        attempt += 1
+        actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
+    if isinstance(effect, CallTool):
+        fact, effect = tool_facts.called(firing, effect, attempt)
+        actions += [] if fact is None else [Record(fact)]
+    elif firing.model:
+        effect = replace(effect, model=firing.model)
+    return [*actions, Perform(firing.path, attempt, effect)]
 
 
 def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:

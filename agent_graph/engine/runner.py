@@ -17,12 +17,14 @@ from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
 from agent_graph.core import failure
+from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.tool_calls import call_tool
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -181,7 +183,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.ToolAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -273,9 +275,11 @@ class Runner:
         def on_delta(kind: str, text: str) -> None:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
+        if isinstance(perform.effect, CallTool):
+            return await call_tool(perform, perform.effect, connections=shell.connections)
         return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
-            on_delta=on_delta,
+            perform, perform.effect, models=shell.models, limiter=shell.limiter, connections=shell.connections,
+            run_id=run_id, run_model=self.run.model, on_delta=on_delta,
         )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -21,6 +22,7 @@ class Shell:
     notify: Notify
     models: Models
     limiter: Limiter
+    connections: Connections = field(default_factory=Connections)
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:

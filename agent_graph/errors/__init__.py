@@ -124,6 +124,14 @@ class TemplateNotFound(NotFound):
     """No template has that id."""
 
 
+class ConnectionNotFound(NotFound):
+    """No connection of that name is configured."""
+
+
+class ConnectionToolNotFound(NotFound):
+    """The connection has no tool of that name."""
+
+
 class StatePathNotFound(NotFound):
     """The state holds nothing at that path."""
 
@@ -184,6 +192,10 @@ class ApprovalChannelNotAllowed(Refused):
 
 class AuthenticatedOperatorRequired(Refused):
     """Only the operator may do this."""
+
+
+class ToolOutcomeUnknown(Refused):
+    """A tool call was under way when the program ended, and may not simply be made again."""
 
 
 class NodeTypeUnavailable(Refused):

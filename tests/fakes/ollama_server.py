@@ -82,6 +82,17 @@ def answer(text: str = "", *, chunks: int = 1, thinking: str = "", reason: str =
     return Response(encoded([*lines, last_line(reason, **last)]))
 
 
+def tool_calls(*calls: tuple[str, str, Json], text: str = "") -> Response:
+    """A model that wants tools called, each (id, name, arguments), after it has said `text`."""
+    lines = [line(text)] if text else []
+    for place, (call_id, name, arguments) in enumerate(calls):
+        wanted = line("")
+        function = {"index": place, "name": name, "arguments": arguments}
+        wanted["message"]["tool_calls"] = [{"id": call_id, "function": function}]
+        lines.append(wanted)
+    return Response(encoded([*lines, last_line()]))
+
+
 def stream(*steps: Step) -> Response:
     """A stream told step by step."""
     return Response(steps)
@@ -169,6 +180,8 @@ Responder = Callable[[Request], Awaitable[Response | None]]
 class OllamaServer:
     """The server; `requests` holds everything that came, `most_at_once` how many chats were ever open together."""
 
+    chat_path = "/api/chat"
+
     def __init__(
         self, *models: Model | str, prefix: str = "", key: str = "", responder: Responder | None = None
     ) -> None:
@@ -213,7 +226,7 @@ class OllamaServer:
 
     @property
     def chats(self) -> list[Request]:
-        return [request for request in self.requests if request.path == "/api/chat"]
+        return [request for request in self.requests if request.path == self.chat_path]
 
     def count(self, text: str) -> int:
         """How many chats came whose prompt holds `text`."""
@@ -245,13 +258,13 @@ class OllamaServer:
             writer.close()
 
     async def _serve(self, request: Request, connection: _Connection) -> bool:
-        chat = request.path == "/api/chat"
+        chat = request.path == self.chat_path
         self._open += chat
         self.most_at_once = max(self.most_at_once, self._open)
         try:
             response = await self._answer(request)
             if chat and response.status == 200 and request.body.get("stream") is False:
-                response = _at_once(response)
+                response = self.at_once(response)
             return await connection.send(request, response)
         finally:
             self._open -= chat
@@ -291,10 +304,16 @@ class OllamaServer:
             return _json(model.shown())
         if request.body.get("think") and "thinking" not in model.capabilities:
             return error(400, f'"{name}" does not support thinking')
+        if request.body.get("tools") and "tools" not in model.capabilities:
+            return error(400, f'"{name}" does not support tools')
         if not request.body.get("messages"):
             reason = "unload" if request.body.get("keep_alive") == 0 else "load"
             return Response(encoded([line(done=True, done_reason=reason)]))
         return (await self._responder(request) if self._responder else None) or self._ruled(request)
+
+    def at_once(self, response: Response) -> Response:
+        """A stream as the one object that ``stream: false`` asks for."""
+        return _at_once(response)
 
     def _ruled(self, request: Request) -> Response:
         for rule in self._rules:
@@ -315,8 +334,10 @@ def _at_once(response: Response) -> Response:
     lines = [json.loads(each) for each in whole.split(b"\n") if each.strip()]
     messages = [each.get("message") or {} for each in lines]
     thinking = "".join(m.get("thinking", "") for m in messages)
-    message = {"role": "assistant", "content": "".join(m.get("content", "") for m in messages)}
-    return _json(lines[-1] | {"message": message | ({"thinking": thinking} if thinking else {})})
+    message: Json = {"role": "assistant", "content": "".join(m.get("content", "") for m in messages)}
+    message |= {"thinking": thinking} if thinking else {}
+    calls = [call for m in messages for call in m.get("tool_calls", ())]
+    return _json(lines[-1] | {"message": message | ({"tool_calls": calls} if calls else {})})
 
 
 class _Connection:

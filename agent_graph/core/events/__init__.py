@@ -8,7 +8,7 @@ fields that hold their default are left out, so a later optional field changes n
 from __future__ import annotations
 
 from dataclasses import MISSING as _NO_DEFAULT
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 from agent_graph.core.events.approvals import (
@@ -28,6 +28,8 @@ from agent_graph.core.events.firings import (
     NodeRetried,
     NodeStarted,
     RouteTaken,
+    ToolAnswered,
+    ToolCalled,
     Warned,
     WriteConflict,
 )
@@ -43,6 +45,7 @@ from agent_graph.core.events.runs import (
     RunStarted,
 )
 from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 __all__ = [
@@ -73,6 +76,8 @@ __all__ = [
     "RunResumed",
     "RunStarted",
     "TimerFired",
+    "ToolAnswered",
+    "ToolCalled",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -94,7 +99,8 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
+        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired,
+        RouteTaken, LoopExhausted,
         WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
         ApprovalWithdrawn, Warned,
     )
@@ -103,7 +109,7 @@ FACTS: dict[str, FactType] = {
 
 def _layout(cls: FactType) -> tuple[tuple[str, Any, bool], ...]:
     rows = []
-    for f in fields(cls):
+    for f in fields(cls):  # type: ignore[arg-type]  # every fact is a dataclass
         default: Any = f.default
         factory: Any = f.default_factory
         if default is _NO_DEFAULT and factory is not _NO_DEFAULT:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from agent_graph.core.events.base import Fact
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 
@@ -26,6 +27,40 @@ class ModelAnswered(Fact):
     type: ClassVar[str] = "model_answered"
     firing: str
     answer: JsonObject
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled(Fact):
+    """A model wants a tool called: recorded before the call is made.
+
+    `name` is what the model calls it, `connection` and `tool` what that is; "" when the node offers no such tool.
+    """
+
+    type: ClassVar[str] = "tool_called"
+    firing: str
+    call_id: str
+    name: str
+    arguments: JsonValue
+    connection: str = ""
+    tool: str = ""
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered(Fact):
+    """What came of a tool call. `text` is what the model is told, `characters` its length where it was cut.
+
+    `code` says why a call that `failed` did: it is never empty then.
+    """
+
+    type: ClassVar[str] = "tool_answered"
+    firing: str
+    call_id: str
+    text: str
+    failed: bool = False
+    code: str = ""
+    characters: int = 0
     attempt: int = 1
 
 
