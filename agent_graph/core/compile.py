@@ -18,6 +18,7 @@ from agent_graph.core.topology import Topology
 from agent_graph.errors import InputInvalid, InputTooDeep, InputTooLarge
 
 if TYPE_CHECKING:
+    from agent_graph.core.checks.whole import Judged
     from agent_graph.core.spec import ParsedNode, ParsedSpec
 
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
@@ -52,28 +53,36 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
     spec = minimal(parsed)
-    graph = load_graph(spec, digest(spec), checked)
-    return Compiled(graph, _as_sent(raw, issues), checked)
+    configs = [(node.type, node.config) for node in parsed.nodes]
+    graph = _graph(spec, digest(spec), checked.stored, configs=configs, topology=checked.topology)
+    return Compiled(graph, _as_sent(raw, issues), checked.stored)
 
 
 def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> Graph:
     """The graph of a minimal form that was checked when it was stored. `version` is its digest."""
     body: Any = spec
-    nodes = []
-    for index, one in enumerate(body["nodes"]):
-        kind = NODE_TYPES[one["type"]]
-        config = kind.Config(**one.get("config", {}))
-        nodes.append(
-            Node(one["id"], index, one["type"], config, kind.prepare(config), one.get("label", ""),
-                 one.get("description", ""))
-        )  # fmt: skip
+    configs = [(one["type"], NODE_TYPES[one["type"]].Config(**one.get("config", {}))) for one in body["nodes"]]
+    return _graph(spec, version, compiled, configs=configs, topology=Topology.from_json(compiled["topology"]))
+
+
+def _graph(
+    spec: JsonObject, version: str, compiled: Mapping[str, Any], *, configs: Sequence[tuple[str, Any]],
+    topology: Topology,
+) -> Graph:  # fmt: skip
+    """`configs`: by node, its type and config."""
+    body: Any = spec
+    nodes = [
+        Node(one["id"], index, kind, config, NODE_TYPES[kind].prepare(config), one.get("label", ""),
+             one.get("description", ""))
+        for index, (one, (kind, config)) in enumerate(zip(body["nodes"], configs, strict=True))
+    ]  # fmt: skip
     return Graph(
         name=body["name"],
         version=version,
         spec=spec,
         nodes=tuple(nodes),
         index={node.id: node.index for node in nodes},
-        topology=Topology.from_json(compiled["topology"]),
+        topology=topology,
         reducers=dict(body.get("reducers", {})),
         max_iterations=compiled["max_iterations"],
         max_parallelism=body.get("max_parallelism", 8),
@@ -88,7 +97,7 @@ def is_reserved(key: str) -> bool:
     return key in RESERVED_KEYS or key.startswith("__")
 
 
-def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, list[Issue]]:
+def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[Judged | None, list[Issue]]:
     """What is stored with the version, None when an error stands in the way, and what the checks found."""
     from agent_graph.core.wiring import wire
 
@@ -101,8 +110,8 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, lis
         return None, issues  # what follows would be guessed from a shape that will change
     from agent_graph.core.checks.whole import judge
 
-    compiled, found = judge(parsed, wiring, wiring.topology())
-    return compiled, issues + found
+    judged = judge(parsed, wiring, wiring.topology())
+    return judged, [*issues, *judged.issues]
 
 
 def _is_of_shape(issue: Issue) -> bool:

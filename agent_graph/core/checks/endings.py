@@ -36,13 +36,13 @@ def no_path_to_end(shape: Shape) -> Iterator[Issue]:
 
 def _cycle_ahead(shape: Shape, place: int, doomed: set[int]) -> ParsedNode:
     """The first node of a cycle without an end that is met from `place`."""
-    seen = {place}
+    left = doomed - {place}
     open_ = [place]
     at = iter(open_)
     while not shape.built.in_cycle >> (node := next(at)) & 1:  # there is one, or its branches would end
-        ahead = [target for targets in shape.ways[node] for target in targets if target in doomed - seen]
-        seen.update(ahead)
-        open_ += dict.fromkeys(ahead)
+        ahead = {target for targets in shape.ways[node] for target in targets} & left
+        left -= ahead
+        open_ += sorted(ahead)
     found = shape.nodes[node]
     assert isinstance(found, ParsedNode)
     return found

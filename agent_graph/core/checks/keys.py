@@ -82,9 +82,8 @@ def known_keys(nodes: Sequence[Any], built: Topology, *, input_schema: Any) -> K
             keys.at.setdefault(path, []).append(place)
             for length in range(1, len(path) + 1):
                 keys.below.setdefault(path[:length], []).append(place)
-        over = getattr(node.config, "for_each", None)
-        if isinstance(over, dict):
-            items |= {str(over[name]) for name in ("as", "index_as") if name in over}
+        over = getattr(node.config, "for_each", None) or {}
+        items |= {str(over[name]) for name in ("as", "index_as") if name in over}
     keys.items = frozenset(items)
     return keys
 
@@ -92,7 +91,7 @@ def known_keys(nodes: Sequence[Any], built: Topology, *, input_schema: Any) -> K
 def reads(node: Any) -> Iterator[Read]:
     """What a node reads, without what is no state path."""
     for read in KNOWN_TYPES[node.type].reads(node.config):
-        if read.path and plain(read.path)[:1] and plain(read.path)[0] not in NEVER_KEYS:
+        if plain(read.path)[0] not in NEVER_KEYS:
             yield read
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agent_graph.core.checks.keys import Path, plain, reads
+from agent_graph.core.checks.keys import Path, plain
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.fields import closest
 from agent_graph.core.issues import Issue, Severity
@@ -67,8 +67,8 @@ def _asked(shape: Shape) -> tuple[set[str | Path], set[Path]]:
     """The ids of nodes whose output is asked for and the paths that are read; and all that these paths lie in."""
     results = [shape.output.path, *shape.output.by_end.values()]
     asked: set[str | Path] = {plain(path) for path in results if path}
-    for node in shape.nodes:
-        for read in reads(node):
+    for row in shape.reads:
+        for read in row:
             path = plain(read.path)
             asked.add(path)
             if path[0] == "outputs" or read.path in shape.index:

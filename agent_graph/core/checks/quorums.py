@@ -14,6 +14,8 @@ from agent_graph.core.topology import members
 
 _INPUTS: Final = 24
 """Of one join: beyond that many it is not asked which can be there together."""
+_STEPS: Final = 4_000
+"""Sets that are looked at for one join."""
 _WRITERS: Final = 8
 """Of one input: with more of them it is taken to be there."""
 
@@ -58,7 +60,7 @@ def _together(shape: Shape, groups: Sequence[list[int] | None]) -> int:
             if left is None or right is None or any(not _exclusive(shape, a, b) for a in left for b in right):
                 beside[i] |= 1 << j
                 beside[j] |= 1 << i
-    return _largest((1 << count) - 1, beside, [4_000])
+    return _largest((1 << count) - 1, beside, [_STEPS])
 
 
 def _exclusive(shape: Shape, left: int, right: int) -> bool:

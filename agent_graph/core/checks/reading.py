@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_graph.core.checks.keys import BOOKS, WITHOUT_OUTPUT, Path, plain, reads
+from agent_graph.core.checks.keys import BOOKS, WITHOUT_OUTPUT, Path, plain
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.fields import closest
 from agent_graph.core.issues import Issue, Severity, pointer
@@ -45,10 +45,10 @@ def unanswered_reads(shape: Shape) -> Iterator[Issue]:
     """Every read that nothing upstream, and as far as is known not the input either, can have written."""
     names: list[str] = []
     for place, node in enumerate(shape.nodes):
-        if not shape.reached(place):
+        if not shape.reads[place] or not shape.reached(place):
             continue
         seen: set[Path] = set()
-        for read in reads(node):
+        for read in shape.reads[place]:
             path = plain(read.path)
             if path in seen or _answered(shape, place, read.path, path):
                 continue
@@ -194,69 +194,39 @@ def _of_node(sought: _Sought, place: int, path: Path) -> Issue:
 
 def _placeholders(sought: _Sought) -> bool:
     """The read stands in a text with placeholders."""
-    found = _text(sought)
-    return found is not None and "{" + sought.read.path in found
+    _, text = _text(sought)
+    return "{" + sought.read.path in text
 
 
-def _text(sought: _Sought) -> str | None:
-    """The string at the read's pointer, where there is one."""
+def _text(sought: _Sought) -> tuple[str, str]:
+    """(its pointer in the spec, the string) that holds the read; empty where that is not one string."""
+    at = sought.node.pointer(sought.read.pointer)
     value: Any = sought.node.minimal.get("config", {})
     for step in sought.read.pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    if isinstance(value, Mapping):
-        value = value.get("template")
-    return value if isinstance(value, str) else None
+        value = value[int(step)] if isinstance(value, list) else value[step.replace("~1", "/").replace("~0", "~")]
+    if isinstance(value, str):
+        return at, value
+    for name in ("template", "path", "value_path", "from") if isinstance(value, Mapping) else ():
+        text = value.get(name)
+        if isinstance(text, str) and (text == sought.read.path or "{" + sought.read.path in text):
+            return f"{at}/{name}", text
+    return at, ""
 
 
 def _renamed(sought: _Sought) -> tuple[JsonObject, ...]:
     """The near name in place of the unknown one, where a string holds it as a whole or in braces."""
-    text = _text(sought)
-    at = sought.node.pointer(sought.read.pointer)
-    if text == sought.read.path:
-        return ({"op": "replace", "path": at, "value": sought.near},)
-    if text is None or "{" + sought.read.path not in text:
-        return _rule_renamed(sought)
-    mended = text
+    at, text = _text(sought)
+    mended = sought.near if text == sought.read.path else text
     for ending in ("}", "?}", "|json}"):
         mended = mended.replace("{" + sought.read.path + ending, "{" + sought.near + ending)
-    return ({"op": "replace", "path": _template_at(sought, at), "value": mended},)
-
-
-def _rule_renamed(sought: _Sought) -> tuple[JsonObject, ...]:
-    """In a rule or an operation: the field that holds the path."""
-    value: Any = sought.node.minimal.get("config", {})
-    for step in sought.read.pointer.split("/")[1:]:
-        value = value[int(step)] if isinstance(value, list) else value.get(step)
-        if value is None:
-            return ()
-    for name in ("path", "value_path", "from") if isinstance(value, Mapping) else ():
-        if value.get(name) == sought.read.path:
-            at = sought.node.pointer(sought.read.pointer) + "/" + name
-            return ({"op": "replace", "path": at, "value": sought.near},)
-    return ()
-
-
-def _template_at(sought: _Sought, at: str) -> str:
-    value: Any = sought.node.minimal.get("config", {})
-    for step in sought.read.pointer.split("/")[1:]:
-        value = value[int(step)] if isinstance(value, list) else value[step.replace("~1", "/").replace("~0", "~")]
-    return at + "/template" if isinstance(value, Mapping) else at
+    return ({"op": "replace", "path": at, "value": mended},) if mended != text else ()
 
 
 def _optional(sought: _Sought) -> tuple[JsonObject, ...]:
     """``{x?}`` for ``{x}``."""
-    text = _text(sought)
-    if sought.read.optional or text is None or "{" + sought.read.path + "}" not in text:
-        return ()
-    at = _template_at(sought, sought.node.pointer(sought.read.pointer))
+    at, text = _text(sought)
     mended = text.replace("{" + sought.read.path + "}", "{" + sought.read.path + "?}")
-    return ({"op": "replace", "path": at, "value": mended},)
+    return ({"op": "replace", "path": at, "value": mended},) if mended != text else ()
 
 
 def _declared(sought: _Sought, code: str) -> tuple[JsonObject, ...]:

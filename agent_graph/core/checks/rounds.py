@@ -143,19 +143,12 @@ def joins_beside_loops(shape: Shape, walk: _Walk, crossed: Collection[int]) -> I
 
 
 def _first_meeting(shape: Shape, walk: _Walk, way: tuple[int, int], others: Sequence[tuple[int, int]]) -> int | None:
-    """The first node, in forward order, that `way` and one of the others lead to by different in-edges."""
-    inside = {node for node in range(shape.built.node_count)
-              if shape.built.component[node] == shape.built.component[way[0]]}  # fmt: skip
+    """The first node, in forward order, that `way` and one of the others lead to."""
+    cycle = shape.built.component[way[0]]
+    inside = {node for node, number in enumerate(shape.built.component) if number == cycle}
     mine = walk.reach([way[1]], inside)
     theirs = walk.reach([target for _, target in others], inside)
-    forward = shape.built.forward
-    for node in sorted(mine & theirs, key=forward.__getitem__):
-        sources = {shape.built.edges[i].source for i in shape.built.in_edges[node]}
-        one = {source for source in sources if source in mine or (source, node) == way}
-        two = {source for source in sources if source in theirs or (source, node) in others}
-        if len(one | two) > 1 and one != two:
-            return node
-    return None
+    return min(mine & theirs, key=shape.built.forward.__getitem__, default=None)
 
 
 def _beside(shape: Shape, way: tuple[int, int], meeting: int) -> Issue:

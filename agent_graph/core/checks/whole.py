@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import conflicts, cycles, iterations, results
@@ -17,8 +18,18 @@ if TYPE_CHECKING:
     from agent_graph.core.wiring import Wiring
 
 
-def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> tuple[JsonObject, list[Issue]]:
-    """What is stored with the version, and every issue of the graph as a whole."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of the checks."""
+
+    stored: JsonObject
+    """What is kept with the version."""
+    topology: Topology
+    issues: list[Issue]
+
+
+def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
+    """Every issue of the graph as a whole, and what is stored with its version."""
     top: Any = parsed.top
     ways = wiring.ways(built)
     least = iterations.default_bound(iterations.loop_bounds(wiring), built)
@@ -38,7 +49,7 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> tuple[JsonObje
         "max_iterations": bound,
         "output": {"path": output.path, "declared": output.declared, "by_end": dict(output.by_end)},
     }
-    return compiled, issues
+    return Judged(compiled, built, issues)
 
 
 def _of(shape: Shape) -> Iterator[Issue]:

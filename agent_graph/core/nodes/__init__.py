@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -68,5 +67,5 @@ UNAVAILABLE_TYPES: Final = {
 
 DECLARED_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand("tool", "http", "graphql")
 """Those of them whose configs are read, so that the checker says what else is wrong."""
-KNOWN_TYPES: Final[Mapping[str, NodeForm]] = ChainMap({}, NODE_TYPES, DECLARED_TYPES)  # type: ignore[arg-type]  # only read
+KNOWN_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand(*NODE_TYPES, *DECLARED_TYPES)
 """All that the checker can look at."""

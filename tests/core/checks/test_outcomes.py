@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core.checks import quorums
 from agent_graph.core.checks.keys import plain
 from tests.core.specs import codes, gate, issues, join, llm, pass_, put, router, spec
 
@@ -107,7 +108,7 @@ def test_a_quorum_of_node_ids_is_counted_too() -> None:
     assert issue.related == ("/nodes/1", "/nodes/2")
 
 
-def test_the_largest_set_that_can_be_there_is_found() -> None:
+def test_the_largest_set_that_can_be_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three routers: of each pair one, so three of the six."""
     nodes: list[dict[str, Any]] = [pass_("f")]
     ways = []
@@ -118,6 +119,8 @@ def test_the_largest_set_that_can_be_there_is_found() -> None:
     raw = spec([*nodes, join("j", "o", *inputs, mode="quorum", required=4)], *ways, "j>END")
     (issue,) = issues(raw, "JOIN_QUORUM_IMPOSSIBLE")
     assert issue.fix[0]["value"] == 3
+    monkeypatch.setattr(quorums, "_STEPS", 2)
+    assert issues(raw, "JOIN_QUORUM_IMPOSSIBLE") == [], "what takes too long to tell is not said"
 
 
 def test_a_gate_behind_what_has_already_been_done_is_told() -> None:

@@ -199,6 +199,26 @@ def test_a_gate_shows_what_is_there() -> None:
     assert issue.fix == ({"op": "replace", "path": "/nodes/1/config/subject_key", "value": "draft"},)
 
 
+def test_what_a_node_nothing_leads_to_writes_is_not_there() -> None:
+    assert one(spec([asks("a", "{x}"), put("b", "x")], "a>END")).code == "PROMPT_PLACEHOLDER_UNKNOWN"
+
+
+def test_an_item_of_a_fan_out_over_data_is_there() -> None:
+    assert found(spec([asks("a", "{item.name} {index}")], "a>END")) == []
+
+
+def test_calls_read_what_their_templates_name() -> None:
+    arguments = {"list": ["{drafd}", {"a": 1}]}
+    tool = {"id": "t", "type": "tool", "config": {"connection": "c", "tool": "t", "arguments": arguments}}
+    issue = one(spec([llm("a", "draft"), tool], "a>t>END"))
+    assert issue.fix == ({"op": "replace", "path": "/nodes/1/config/arguments/list/0", "value": "{draft}"},)
+
+
+def test_a_read_with_several_places_is_not_repaired() -> None:
+    nodes = [llm("a", "draft"), transform("t", {"op": "select", "path": "x", "values": ["drafd"]})]
+    assert one(spec(nodes, "a>t>END")).fix == ()
+
+
 def test_no_near_name_is_looked_for_among_too_many() -> None:
     many = [{"op": "set", "path": f"key{i}.a{j}", "value": 1} for i in range(64) for j in range(1)]
     chain = [transform(f"t{n}", *({**one, "path": f"{one['path']}{n}"} for one in many)) for n in range(320)]

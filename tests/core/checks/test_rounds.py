@@ -64,6 +64,12 @@ def test_branches_that_never_meet_mix_no_rounds() -> None:
     assert found(raw) == []
 
 
+def test_a_fork_to_ways_that_all_leave_the_cycle_crosses_nothing() -> None:
+    raw = spec([put("a"), router("r", ["x", "y"], default=["a"]), put("x"), put("y"), join("j")],
+               "a>r", "x>j>END", "y>j")  # fmt: skip
+    assert found(raw) == []
+
+
 def test_a_node_inside_a_branch_may_loop_by_itself() -> None:
     raw = spec([pass_("f"), put("a"), router("ra", ["a"], default=["j"]), put("b"), join("j"), put("z"),
                 router("again", ["f"], default=["END"])],
