@@ -199,7 +199,7 @@ def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> 
     assert codes(spec([on_node], "a>END")) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/evidence_required")]
 
 
-@pytest.mark.parametrize("kind", ["subgraph", "signal", "timer", "tool", "http", "graphql"])
+@pytest.mark.parametrize("kind", ["subgraph", "tool", "http", "graphql"])
 def test_known_types_that_are_not_there_yet_say_so(kind: str) -> None:
     assert codes(spec([{"id": "a", "type": kind}]))[0] == ("NODE_TYPE_UNAVAILABLE", "/nodes/0/type")
 

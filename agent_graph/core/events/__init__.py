@@ -44,7 +44,7 @@ from agent_graph.core.events.runs import (
     RunResumed,
     RunStarted,
 )
-from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.events.waits import SignalAwaited, SignalReceived, TimerFired, TimerSet
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -75,7 +75,10 @@ __all__ = [
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
+    "SignalAwaited",
+    "SignalReceived",
     "TimerFired",
+    "TimerSet",
     "ToolAnswered",
     "ToolCalled",
     "Warned",
@@ -99,10 +102,9 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired,
-        RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
+        LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided,
+        ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 
