@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_graph.core import nesting
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.nesting import Stored
 from agent_graph.core.nodes import DECLARED_TYPES, KNOWN_TYPES, NODE_TYPES
 from agent_graph.core.topology import Topology
 from agent_graph.errors import InputInvalid, InputTooDeep, InputTooLarge
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
 """Keys of the state that belong to the engine, beside all that start with ``__``."""
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Compiled:
     """What `load_graph` needs beside the minimal form; stored with the version."""
 
 
-def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
-    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue."""
+def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored = _NONE) -> Compiled:
+    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue.
+
+    `stored` are the graphs it may name (`nesting.named_in`), by (name, version); "" is the current version.
+    """
     from agent_graph.core.spec import minimal, parse_spec
 
     try:
@@ -49,25 +56,43 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
     if parsed is None:
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits)
-    issues += more
+    inner, wrong = nesting.pins(parsed, stored)
+    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
-    spec = minimal(parsed)
-    configs = [(node.type, node.config) for node in parsed.nodes]
-    graph = _graph(spec, digest(spec), checked.stored, configs=configs, topology=checked.topology)
-    return Compiled(graph, _as_sent(raw, issues), checked.stored)
+    spec = nesting.pinned(minimal(parsed), inner)
+    kept = checked.stored
+    if inner:
+        kept["subgraphs"] = {one.version: one.name for one in inner.values()}
+    configs = _configs(spec) if inner else [(node.type, node.config) for node in parsed.nodes]
+    graph = _graph(spec, digest(spec), kept, configs=configs, topology=checked.topology,
+                   subgraphs={one.version: one for one in inner.values()})  # fmt: skip
+    return Compiled(graph, _as_sent(raw, issues), kept)
 
 
-def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> Graph:
-    """The graph of a minimal form that was checked when it was stored. `version` is its digest."""
+def load_graph(
+    spec: JsonObject,
+    version: str,
+    compiled: Mapping[str, Any],
+    *,
+    subgraphs: Mapping[str, Graph] = MappingProxyType({}),
+) -> Graph:
+    """The graph of a minimal form that was checked when it was stored. `version` is its digest.
+
+    `subgraphs` are those in ``compiled["subgraphs"]`` ({version: name}), by version.
+    """
+    topology = Topology.from_json(compiled["topology"])
+    return _graph(spec, version, compiled, configs=_configs(spec), topology=topology, subgraphs=subgraphs)
+
+
+def _configs(spec: JsonObject) -> list[tuple[str, Any]]:
     body: Any = spec
-    configs = [(one["type"], NODE_TYPES[one["type"]].Config(**one.get("config", {}))) for one in body["nodes"]]
-    return _graph(spec, version, compiled, configs=configs, topology=Topology.from_json(compiled["topology"]))
+    return [(one["type"], NODE_TYPES[one["type"]].Config(**one.get("config", {}))) for one in body["nodes"]]
 
 
 def _graph(
     spec: JsonObject, version: str, compiled: Mapping[str, Any], *, configs: Sequence[tuple[str, Any]],
-    topology: Topology,
+    topology: Topology, subgraphs: Mapping[str, Graph],
 ) -> Graph:  # fmt: skip
     """`configs`: by node, its type and config."""
     body: Any = spec
@@ -89,6 +114,7 @@ def _graph(
         output=Output(**compiled["output"]),
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
+        subgraphs=dict(subgraphs),
     )
 
 
