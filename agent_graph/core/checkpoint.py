@@ -27,10 +27,10 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
 from agent_graph.core.weights import Slot
 
-FORMAT = 4
+FORMAT = 5
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
+    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error", "failure",
+    "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     run = new_run()
     firings: list[tuple[tuple[int, int, int], JsonObject]] = []
     choices: list[JsonValue] = []
+    hits: list[JsonObject] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
@@ -42,6 +43,8 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             choices.append({**e.to_json(fact), "error": error})
         elif isinstance(fact, e.FiringCancelled):
             choices.append(e.to_json(fact))
+        elif isinstance(fact, e.CacheHit):
+            hits.append({"type": fact.type, "firing": fact.firing})
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
@@ -54,7 +57,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
             for gate in gates
         ],
-        "choices": choices,
+        "choices": [*choices, *sorted(hits, key=lambda hit: str(hit["firing"]))],
     }
 
 

@@ -20,6 +20,7 @@ from agent_graph.core.events.approvals import (
 )
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.firings import (
+    CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
@@ -54,6 +55,7 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "CacheHit",
     "Event",
     "FACTS",
     "Fact",
@@ -99,10 +101,9 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired,
-        RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        TimerFired, RouteTaken, LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, Warned,
     )
 }  # fmt: skip
 
