@@ -13,6 +13,8 @@ from agent_graph.core.effects import (
     Answer,
     ApprovalAnswer,
     ModelAnswer,
+    SignalAnswer,
+    TimeAnswer,
     ToolAnswer,
     answer_from_json,
     answer_to_json,
@@ -24,7 +26,7 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
-from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
 FORMAT = 5
@@ -40,7 +42,8 @@ def dump(run: Run) -> bytes:
     body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
-    body["pausing"] = run.pausing
+    body["pausing"], body["mail"] = run.pausing, run.mail
+    body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -70,7 +73,8 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.frames[item["path"]] = _frame_in(graph, item, run_input=run.input)
     by_path = {firing.path: firing for firing in run.running}
     run.open = {path: by_path[path] for path in body["open"]}
-    run.pausing = dict(body["pausing"])
+    run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+    run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
     run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
@@ -145,6 +149,10 @@ def _answer_out(answer: Answer) -> list[Any]:
             return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
         case ApprovalAnswer():
             return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
+        case SignalAnswer():
+            return ["signal", answer.payload]
+        case TimeAnswer():
+            return ["time", None]
         case _:
             assert_never(answer)
 
@@ -153,6 +161,8 @@ _ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
     "model": answer_from_json,
     "tool": lambda item: ToolAnswer(**item),
     "approval": lambda item: ApprovalAnswer(**item),
+    "signal": SignalAnswer,
+    "time": lambda _item: TimeAnswer(),
 }
 
 

@@ -107,9 +107,9 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, lis
 
 def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     """What is wrong with nodes taken alone, with reducers and with the input schema."""
-    from agent_graph.core import schema, statepath
+    from agent_graph.core import schema, signals, statepath
 
-    issues: list[Issue] = []
+    issues = signals.schema_conflicts(parsed.nodes)
     for node in parsed.nodes:
         kind = NODE_TYPES[node.type]
         found = [*kind.check(node.id, node.config, limits), *_unused_retry(node)]

@@ -1,7 +1,7 @@
 """What a node's step may answer: it is done, or it needs something from outside.
 
 A step is one pure function, asked again after every answer:
-``step(node, values, answers) -> Done | CallModel | CallTool | AskApproval``, or it raises `errors.NodeFailure`.
+``step(node, values, answers) -> Done | Effect``, or it raises `errors.NodeFailure`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,27 @@ class AskApproval:
     channels: tuple[str, ...] = ()
 
 
-Effect: TypeAlias = CallModel | CallTool | AskApproval
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait for a moment: `delay_ms` after this was said, or `until_ms` UTC. One that is past has come."""
+
+    delay_ms: int = 0
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSignal:
+    """Wait for the next message of that name, for `expiry_ms` at most (None = as long as it takes).
+
+    With `buffer` a message that came early is taken too.
+    """
+
+    name: str
+    buffer: bool = True
+    expiry_ms: int | None = None
+
+
+Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +204,19 @@ class ApprovalAnswer:
     at_ms: int
 
 
-Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer
+@dataclass(frozen=True, slots=True)
+class TimeAnswer:
+    """The moment has come, or the time for a message is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAnswer:
+    """The message that was waited for."""
+
+    payload: JsonValue
+
+
+Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath, tool_facts
+from agent_graph.core import statepath, tool_facts, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -96,6 +96,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.open, run.out = {}, {}
         run.queue.clear()
         run.pausing.clear()
+        run.waits.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -186,6 +187,8 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
         _admit(graph, run, firing.frame)
+    elif firing is not None:
+        waits.time_over(run, firing)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
@@ -258,6 +261,7 @@ def _remove(run: Run, firing: Firing) -> None:
     else:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
+        run.waits.pop(path, None)
 
 
 def _admit(graph: Graph, run: Run, frame: Frame) -> None:
@@ -294,7 +298,10 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
+    e.SignalAwaited: waits.signal_awaited,
+    e.SignalReceived: waits.signal_received,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

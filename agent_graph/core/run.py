@@ -43,6 +43,15 @@ class Gate:
 
 
 @dataclass(slots=True)
+class Wait:
+    """What a firing waits for beside people: the clock, or a message of that `name` and the clock at the latest."""
+
+    due_ms: int | None
+    """When the clock ends it, in milliseconds UTC."""
+    name: str = ""
+
+
+@dataclass(slots=True)
 class Usage:
     """Counted from recorded facts; tokens of calls whose host said nothing are counted in `unreported`."""
 
@@ -92,6 +101,10 @@ class Run:
     """Enabled firings that wait for one of the run's places."""
     pausing: dict[str, int] = field(default_factory=dict)
     """Firings between two attempts, which hold no place: when the next one is due, in milliseconds UTC."""
+    waits: dict[str, Wait] = field(default_factory=dict)
+    """Firings that wait for the clock or for a message; oldest first, and they hold no place."""
+    mail: dict[str, list[JsonValue]] = field(default_factory=dict)
+    """By name: the payloads of messages that came before anybody waited for them, oldest first."""
     places: int = 0
     """Places taken."""
     gates: dict[str, Gate] = field(default_factory=dict)

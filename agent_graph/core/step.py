@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import tool_facts
-from agent_graph.core.effects import AskApproval, CallModel, CallTool, Done
+from agent_graph.core.asking import asked
+from agent_graph.core.effects import CallModel, CallTool, Done
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
-from agent_graph.core.jsonvalue import JsonObject, digest
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
 from agent_graph.core.run import Run
@@ -68,8 +69,8 @@ def step(run: Run, firing: Firing) -> list[Action]:
         return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
     if isinstance(answer, CallModel | CallTool):
         return [*actions, *_perform(firing, answer, attempt)]
-    if isinstance(answer, AskApproval):
-        return [*actions, Record(_open_gate(run, firing, answer))]
+    if not isinstance(answer, Done):
+        return [*actions, Record(asked(run, firing, answer))]
     actions += [Record(fact) for fact in untold(run, firing.path, facts)]
     return actions
 
@@ -101,13 +102,3 @@ def _error(code: str, message: str, failure_class: str, details: JsonObject) -> 
     if details:
         error["details"] = details
     return error
-
-
-def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
-    # The id is drawn from what the gate is, so that deciding stays pure and every round of every run has its own.
-    name = digest([run.run_id, firing.path, ask.round]).removeprefix("sha256:")[:24]
-    return e.ApprovalOpened(
-        firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
-        subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
-        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels,
-    )  # fmt: skip

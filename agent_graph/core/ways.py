@@ -113,6 +113,12 @@ def _out(graph: Graph, node: Node) -> list[str]:
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
     """The out-edges, and for a gate the decisions that lead along them or elsewhere."""
+    if node.type == "signal" and isinstance(node.config.on_expire, dict):
+        for target in _out(graph, node):
+            yield Way(node.id, target, ("received",), labels.get((node.id, target), ""))
+        for target in dict.fromkeys(node.config.on_expire["goto"] or [END]):
+            yield Way(node.id, target, ("expired",), "expired")
+        return
     if node.type != "human_approval":
         yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
         return

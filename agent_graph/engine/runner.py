@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure
+from agent_graph.core import failure, waits
 from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
@@ -121,7 +121,9 @@ class Runner:
             return True
         if self._calls or self._unreached is not None:
             return False
-        return not self.run.pausing if self._begun else self._held()
+        if not self._begun:
+            return self._held()
+        return not self.run.pausing and not self._over()  # who waits for longer is woken by `expiry`
 
     async def _turn(self) -> None:
         """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
@@ -147,12 +149,12 @@ class Runner:
             await self._sleep()
 
     def _over(self) -> tuple[e.TimerFired, ...]:
-        """The pauses between attempts that are over; nothing new is begun before a run is interrupted."""
-        return () if self._unreached is not None else failure.due(self.run, self._shell.clock.now_ms())
+        """What the clock has ended; nothing new is begun before a run is interrupted."""
+        return () if self._unreached is not None else waits.due(self.run, self._shell.clock.now_ms())
 
     async def _sleep(self) -> None:
-        """Until something is heard or asked, or the next pause between attempts is over."""
-        next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
+        """Until something is heard or asked, or the clock ends what some firing waits for."""
+        next_ms = waits.next_due_ms(self.run) if self._unreached is None else None
         if next_ms is None:
             await self._wake.wait()
             return

@@ -316,7 +316,7 @@ class Supervisor:
         return found
 
     def watch_gates(self) -> None:
-        """Expire approvals on time, whoever looks or not."""
+        """Wake runs on time, whoever looks or not."""
         self._expiry.watch()
 
     async def shutdown(self, reason: str) -> None:

@@ -120,6 +120,10 @@ class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
 
+class SignalNotFound(NotFound):
+    """No node of the run's graph waits for messages of that name."""
+
+
 class TemplateNotFound(NotFound):
     """No template has that id."""
 
@@ -170,6 +174,14 @@ class ApprovalWithdrawn(Conflict):
 
 class RunTerminal(Conflict):
     """The run has ended; what is consumed is consumed."""
+
+
+class SignalNotAwaited(Conflict):
+    """Nobody waits for the message now, and its name keeps none that come early."""
+
+
+class SignalBufferFull(Conflict):
+    """The run keeps as many messages as it may that nobody has taken."""
 
 
 class DataDirLocked(Conflict):

@@ -58,9 +58,9 @@ async def colours(deps: Deps, run_id: str) -> Marks:
 
 def _status(fact: e.Fact) -> str:
     match fact:
-        case e.NodeStarted() | e.ApprovalDecided():
+        case e.NodeStarted() | e.ApprovalDecided() | e.TimerFired() | e.SignalReceived():
             return "running"
-        case e.ApprovalOpened():
+        case e.ApprovalOpened() | e.TimerSet() | e.SignalAwaited():
             return "waiting"
         case e.NodeFinished():
             return "completed"

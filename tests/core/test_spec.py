@@ -187,7 +187,7 @@ def test_a_config_field_on_the_node_is_told_where_it_belongs() -> None:
 
 
 def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> None:
-    for name, value in (("mutex", "m"), ("tools", ["t"])):
+    for name, value in (("mutex", "m"), ("evidence_required", True)):
         assert codes(spec([llm("a", **{name: value})], "a>END")) == [
             ("NODE_TYPE_UNAVAILABLE", f"/nodes/0/config/{name}")
         ]
@@ -198,7 +198,7 @@ def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> 
     assert codes(spec([on_node], "a>END")) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/evidence_required")]
 
 
-@pytest.mark.parametrize("kind", ["subgraph", "signal", "timer", "tool", "http", "graphql"])
+@pytest.mark.parametrize("kind", ["subgraph", "tool", "http", "graphql"])
 def test_known_types_that_are_not_there_yet_say_so(kind: str) -> None:
     assert codes(spec([{"id": "a", "type": kind}])) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/type")]
 

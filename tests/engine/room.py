@@ -51,11 +51,11 @@ class Room:
     def store(self) -> Store:
         return self.deps.store
 
-    async def call(self, name: str, **arguments: Any) -> Json:
+    async def call(self, name: str, /, **arguments: Any) -> Json:
         """The envelope of a tool call."""
         return await call(self.deps, name, arguments, caller=Caller("assistant", "test"))
 
-    async def data(self, name: str, **arguments: Any) -> Json:
+    async def data(self, name: str, /, **arguments: Any) -> Json:
         """What a call gives that must go well."""
         envelope = await self.call(name, **arguments)
         assert envelope["ok"], envelope

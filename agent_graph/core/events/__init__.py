@@ -45,7 +45,7 @@ from agent_graph.core.events.runs import (
     RunResumed,
     RunStarted,
 )
-from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.events.waits import SignalAwaited, SignalReceived, TimerFired, TimerSet
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -77,7 +77,10 @@ __all__ = [
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
+    "SignalAwaited",
+    "SignalReceived",
     "TimerFired",
+    "TimerSet",
     "ToolAnswered",
     "ToolCalled",
     "Warned",
@@ -102,8 +105,9 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        TimerFired, RouteTaken, LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened,
-        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, Warned,
+        RouteTaken, LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
+        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
+        Warned,
     )
 }  # fmt: skip
 
