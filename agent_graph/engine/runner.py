@@ -241,7 +241,7 @@ class Runner:
         performs: list[Perform] = []
         while True:
             actions = decide(journal.graph, self.run)
-            if not actions or (journal.finishes and any(_finishes(action) for action in actions)):
+            if not actions or (journal.finishes and any(map(_finishes, actions))):
                 await journal.commit()
                 self._start(performs)
                 performs = []
@@ -250,10 +250,9 @@ class Runner:
                     break
             if not actions:
                 break
+            journal.record(*[action.fact for action in actions if isinstance(action, Record)])
             for action in actions:
-                if isinstance(action, Record):
-                    journal.record(action.fact)
-                else:
+                if isinstance(action, Perform):
                     self.run.hand_over(action.firing)
                     performs.append(action)
         stopped = self.run.terminal or self.run.lifecycle == "interrupted"

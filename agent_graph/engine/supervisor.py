@@ -24,7 +24,7 @@ from agent_graph.engine.intake import check_connections, check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
-from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.shell import Shell, set_aside, set_aside_with
 from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy
 from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
 
@@ -198,6 +198,8 @@ class Supervisor:
                 if journal.run.lifecycle == "running" and journal.run.status != "waiting":
                     journal.record(e.RunInterrupted(reason, error))
                     await journal.commit()
+                elif journal.run.lifecycle == "accepted" and error:
+                    await set_aside_with(self.shell, run_id, error)
             except AgentGraphError as refusal:  # its log cannot be read, or not be written to
                 await set_aside(self.shell, run_id, refusal)
                 raise
@@ -318,6 +320,12 @@ class Supervisor:
     def watch_gates(self) -> None:
         """Wake runs on time, whoever looks or not."""
         self._expiry.watch()
+
+    def halt(self, loss: AgentGraphError) -> None:
+        """Close what is in flight: the store takes nothing any more. The runs read ``interrupted`` here."""
+        for runner in [*self._runners.values()]:
+            if not runner.closed:
+                runner.stop(loss.message)
 
     async def shutdown(self, reason: str) -> None:
         """Stop driving; what is in flight is closed and its run reads ``interrupted`` until it is driven again."""

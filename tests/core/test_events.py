@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from agent_graph.core import events as e
+from agent_graph.core.effects import Write
 
 ERROR = {"code": "X", "message": "y"}
 SAMPLES: list[e.Fact] = [
@@ -31,7 +32,9 @@ SAMPLES: list[e.Fact] = [
     e.ToolAnswered("a#1", "t1", "rain"),
     e.ToolAnswered("a#1", "t1", "The call failed", True, "TOOL_FAILED", 40_000, 2),
     e.NodeFinished("a#1"),
-    e.NodeFinished("a#1", (["set", ["k"], None],), (None,), (False,), ("b", "END"), {"b": 0}, 3),
+    e.NodeFinished(
+        "a#1", (Write("set", ("k",), None), Write("delete", ("l", "m"))), (None,), (False,), ("b", "END"), {"b": 0}, 3
+    ),
     e.NodeFinished("a#1", targets=()),
     e.NodeStarted("a#1", 2, "small"),
     e.NodeFailed("a#1", dict(ERROR)),
@@ -49,6 +52,7 @@ SAMPLES: list[e.Fact] = [
     e.RouteTaken("a#1", "none", ()),
     e.LoopExhausted("a#1", 3),
     e.WriteConflict("END", "k", "a#1", ("b#1", "c#1")),
+    e.FramesOpened("a#1", 3),
     e.FrameFailed(dict(ERROR)),
     e.FiringCancelled("a#1", "why"),
     e.ApprovalOpened("a#1", "apr-1", 1, "Fine?", None, "sha256:0", (), ("approve",), 5),

@@ -11,6 +11,7 @@ from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
     ApprovalDecided,
     ApprovalExpired,
@@ -34,8 +35,8 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
+from agent_graph.core.events.frames import FrameFailed, FramesOpened
 from agent_graph.core.events.runs import (
-    FrameFailed,
     RunAccepted,
     RunCancelled,
     RunCancelRequested,
@@ -62,6 +63,7 @@ __all__ = [
     "FactType",
     "FiringCancelled",
     "FrameFailed",
+    "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -105,9 +107,9 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
-        Warned,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited,
+        SignalReceived, Warned,
     )
 }  # fmt: skip
 
@@ -135,6 +137,8 @@ def to_json(fact: Fact) -> JsonObject:
         value = getattr(fact, name)
         if value is not default and (default is _NO_DEFAULT or type(value) is not type(default) or value != default):
             body[name] = value
+    if isinstance(fact, NodeFinished) and fact.writes:
+        body["writes"] = [write.to_json() for write in fact.writes]
     return body
 
 
@@ -151,4 +155,6 @@ def from_json(body: JsonObject) -> Fact:
         if name in body:
             value = body[name]
             arguments[name] = tuple(value) if is_tuple and isinstance(value, list) else value
+    if cls is NodeFinished and "writes" in arguments:
+        arguments["writes"] = tuple(map(Write.from_json, arguments["writes"]))
     return cls(**arguments)

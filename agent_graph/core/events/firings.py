@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.base import Fact
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -81,14 +82,13 @@ class ToolAnswered(Fact):
 class NodeFinished(Fact):
     """A firing is done: what it wrote and where its tokens go.
 
-    `writes` is a list of [op, path segments..., value?] (`effects.Write`), `output` and `current` are one-element
-    lists when present (so that null can be told from nothing), `targets` the chosen ones of a choosing node, `inputs`
-    the current value a static branch starts with, by target.
+    `output` and `current` are one-element lists when present (so that null can be told from nothing), `targets` the
+    chosen ones of a choosing node, `inputs` the current value a static branch starts with, by target.
     """
 
     type: ClassVar[str] = "node_finished"
     firing: str
-    writes: tuple[JsonValue, ...] = ()
+    writes: tuple[Write, ...] = ()
     output: tuple[JsonValue, ...] = ()
     current: tuple[JsonValue, ...] = ()
     targets: tuple[str, ...] | None = None
