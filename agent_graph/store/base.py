@@ -160,14 +160,6 @@ class StoredEvent:
     body: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """`cursor` is opaque and None on the last page."""
-
-    rows: tuple[JsonValue, ...]
-    cursor: str | None
-
-
 class GraphStore(Protocol):
     async def put(
         self, row: GraphRow, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None
@@ -292,6 +284,16 @@ class RequestStore(Protocol):
         ...
 
 
+class AnswerStore(Protocol):
+    async def find(self, key: str) -> tuple[str, int] | None:
+        """(run_id, seq) of a model's answer that was recorded under `key`, while the record of that run is kept."""
+        ...
+
+    async def remember(self, key: str, run_id: str, seq: int) -> None:
+        """Have it found there from now on, in place of an older one; beyond a bound the oldest are forgotten."""
+        ...
+
+
 class RetentionStore(Protocol):
     async def ended(self) -> tuple[Ended, ...]:
         """Every run that has ended and is not pinned; the one that ended first comes first."""
@@ -338,6 +340,9 @@ class Store(Protocol):
 
     @property
     def requests(self) -> RequestStore: ...
+
+    @property
+    def answers(self) -> AnswerStore: ...
 
     @property
     def retention(self) -> RetentionStore: ...
