@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent_graph.core.issues import Issue
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import error_targets
 from agent_graph.core.topology import ENTRY, Region, Topology, bits, members
 from agent_graph.core.wiring import Wiring
@@ -65,7 +65,7 @@ def _hole(wiring: Wiring, built: Topology, inside: set[int], *, fork: int, leave
     if fork in inside:
         return f'a way leads back to it before "{nodes[leave].id}"'
     last = nodes[leave]
-    if NODE_TYPES[last.type].targets(last.config) or error_targets(last.config):
+    if KNOWN_TYPES[last.type].targets(last.config) or error_targets(last.config):
         return f'"{last.id}" chooses where it goes, and what ends an item cannot'
     entry = wiring.index[nodes[fork].config.entry]
     for node in sorted(inside):
@@ -83,7 +83,7 @@ def _hole(wiring: Wiring, built: Topology, inside: set[int], *, fork: int, leave
 def _can_end(wiring: Wiring, built: Topology, node: int) -> bool:
     """Whether a token can end at the node: a way to END that is declared or chosen."""
     parsed = wiring.nodes[node]
-    chosen = [*NODE_TYPES[parsed.type].targets(parsed.config), *error_targets(parsed.config)]
+    chosen = [*KNOWN_TYPES[parsed.type].targets(parsed.config), *error_targets(parsed.config)]
     if any(target.id not in wiring.index for target in chosen):
         return True
     return built.ends[node] and not wiring.replaces_edges(node)

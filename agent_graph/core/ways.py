@@ -132,12 +132,13 @@ def _out(graph: Graph, node: Node) -> list[str]:
 
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
-    """The out-edges, and for a gate the decisions that lead along them or elsewhere."""
-    if node.type == "signal" and isinstance(node.config.on_expire, dict):
+    """The out-edges, and the ways a gate's decisions, a vote's deadlock or a signal that never comes lead elsewhere."""
+    if (forked := _elsewhere(node)) is not None:
+        ordinary, other, targets = forked
         for target in _out(graph, node):
-            yield Way(node.id, target, ("received",), labels.get((node.id, target), ""))
-        for target in dict.fromkeys(node.config.on_expire["goto"] or [END]):
-            yield Way(node.id, target, ("expired",), "expired")
+            yield Way(node.id, target, (ordinary,), labels.get((node.id, target), ""))
+        for target in dict.fromkeys(targets or [END]):
+            yield Way(node.id, target, (other,), other)
         return
     if node.type != "human_approval":
         yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
@@ -152,6 +153,16 @@ def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Ite
     for name, way in allowed.items():
         if isinstance(way, list):
             yield from (Way(node.id, target, (name,), name) for target in dict.fromkeys(way or [END]))
+
+
+def _elsewhere(node: Node) -> tuple[str, str, list[str]] | None:
+    """The name of the way along the edges, that of the other way, and where it leads."""
+    config = node.config
+    if node.type == "signal" and isinstance(config.on_expire, dict):
+        return "received", "expired", config.on_expire["goto"]
+    if node.type == "join" and config.mode == "vote" and config.on_deadlock is not None:
+        return "decided", "deadlock", config.on_deadlock
+    return None
 
 
 def _joined(*parts: str) -> str:
