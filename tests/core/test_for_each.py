@@ -288,7 +288,16 @@ def test_cancelling_ends_everything_inside_and_nothing_is_begun_any_more() -> No
 def issues(*nodes: dict[str, Any], edges: str = "", **top: Any) -> list[tuple[str, str]]:
     wires = [dict(zip(("from", "to"), edge.split(">"), strict=True)) for edge in edges.split()]
     found = compile_graph({"name": "g", "entry": nodes[0]["id"], "nodes": [*nodes], "edges": wires, **top})
-    return [(issue.code, issue.pointer) for issue in found.issues]
+    return [(issue.code, issue.pointer) for issue in found.issues if issue.severity != "info"]
+
+
+def test_what_is_written_for_an_item_cannot_be_read_after_the_items() -> None:
+    nodes = [each("m", "xs", "a", "j", output_key="all"), llm("a", output_key="k"), join("j", "k"),
+             llm("z", "{k} {outputs.a} {all}")]  # fmt: skip
+    spec = {"name": "g", "entry": "m", "nodes": nodes, "edges": [{"from": "a", "to": "j"}, {"from": "j", "to": "z"}]}
+    said = [(one.code, one.message) for one in compile_graph(spec).issues if one.severity == "warning"]
+    assert [code for code, _ in said] == ["KEY_READ_BEFORE_WRITE"] * 2
+    assert all("for each item" in message for _, message in said)
 
 
 CLOSED = "REGION_NOT_CLOSED", "/nodes/0/config/join"
@@ -326,7 +335,7 @@ def test_items_write_to_states_of_their_own_so_equal_keys_are_no_conflict() -> N
     nodes = [plain("s"), each("m", "xs", "a", "j", output_key="p"), llm("a", output_key="k"), join("j", "k"),
              each("n", "xs", "b", "i", output_key="q"), llm("b", output_key="k"), join("i", "k"),
              join("z", "p", "q")]  # fmt: skip
-    assert issues(*nodes, edges="s>m s>n a>j b>i j>z i>z") == []
+    assert issues(*nodes, edges="s>m s>n a>j b>i j>z i>z", input_schema={"properties": {"xs": {}}}) == []
     inside = [each("m", "xs", "f", "j"), plain("f"), llm("a", output_key="k"), llm("b", output_key="k"), join("j", "k")]
     assert ("PARALLEL_WRITE_CONFLICT", "/nodes/2") in issues(*inside, edges="f>a f>b a>j b>j")
     both = [plain("s"), each("m", "xs", "a", "a", output_key="k"), llm("a"), llm("b", output_key="k"), join("z", "k")]
@@ -338,7 +347,7 @@ def test_nine_fan_outs_inside_one_another_are_too_deep() -> None:
         nodes = [each(f"m{n}", "xs", f"m{n + 1}" if n < levels - 1 else "a", f"j{n}") for n in range(levels)]
         joins = [join(f"j{n}") for n in range(levels)]
         edges = " ".join(["a>j" + str(levels - 1), *(f"j{n}>j{n - 1}" for n in range(levels - 1, 0, -1))])
-        return issues(*nodes, llm("a"), *joins, edges=edges)
+        return issues(*nodes, llm("a"), *joins, edges=edges, input_schema={"properties": {"xs": {}}})
 
     assert tower(8) == []
     assert tower(9) == [("NESTING_TOO_DEEP", "/nodes/8")]
