@@ -43,7 +43,7 @@ async def call_model(
         client, call = chosen.client, await described(replace(call, model=chosen.model), connections)
         async with limiter.place(chosen.place, parallel=client.parallel, run_id=run_id, model=call.model):
             answer = await client.chat(call, on_delta)
-        body = answer_to_json(replace(answer, host=chosen.name))
+        body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
     except errors.ModelNotFound as error:
         return e.NodeFailed(perform.firing, failure(models.explained(error, asked)), perform.attempt)
