@@ -31,10 +31,10 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 6
+FORMAT = 7
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
+    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error",
+    "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 

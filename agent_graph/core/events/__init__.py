@@ -21,6 +21,7 @@ from agent_graph.core.events.approvals import (
 )
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.firings import (
+    CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
@@ -55,6 +56,7 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "CacheHit",
     "Event",
     "FACTS",
     "Fact",
@@ -104,10 +106,10 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
-        LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
-        Warned,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited,
+        SignalReceived, Warned,
     )
 }  # fmt: skip
 
