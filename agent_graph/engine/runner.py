@@ -33,7 +33,7 @@ from agent_graph.errors import (
     StoreBusy,
     StoreFull,
 )
-from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.base import AlreadyAnswered, RunRow
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,11 @@ class Runner:
     @property
     def run(self) -> Run:
         return self._journal.run
+
+    @property
+    def row(self) -> RunRow | None:
+        """The run's row as it was committed last; None where only the store knows it."""
+        return self._journal.row
 
     def ask(self, command: Command) -> asyncio.Future[Run]:
         """Have a command handled; gives the fold once it is durable, or what the command refuses with."""
