@@ -115,11 +115,7 @@ class Journal:
         )  # fmt: skip
         self._pending, self._touched, self.finishes = [], {}, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
-        try:
-            self._bytes += await self._shell.store.runs.commit(commit)
-        except BaseException:
-            self.row = None
-            raise
+        self._bytes += await self._shell.store.runs.commit(commit)
         self.stale, self.row = False, commit.run
         self._shell.notify.committed(commit.run, pending)
         await self._remember(pending)

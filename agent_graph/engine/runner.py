@@ -102,6 +102,7 @@ class Runner:
                 except PASSING as refusal:
                     if self._stopping:
                         raise
+                    self._journal.row = None
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     if not isinstance(refusal, SequenceConflict):
                         self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
