@@ -21,9 +21,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(size(60, 300))]
 
 def measured(folder: Path, count: int) -> dict[str, Any]:
     program = [sys.executable, "-m", "tests.process.items_program", str(folder), str(count)]
-    done = subprocess.run(
-        program, capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ}, timeout=280
-    )
+    done = subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT, timeout=280)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
