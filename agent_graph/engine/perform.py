@@ -47,7 +47,7 @@ async def call_model(
         place = shell.limiter.place(chosen.place, parallel=client.parallel, run_id=run.run_id, model=call.model)
         async with place:
             answer = await client.chat(call, on_delta)
-        body = answer_to_json(replace(answer, host=chosen.name))
+        body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
     except errors.ModelNotFound as error:
         return e.NodeFailed(perform.firing, failure(shell.models.explained(error, asked)), perform.attempt)

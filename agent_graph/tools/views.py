@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
+from agent_graph.core import images
 from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
@@ -82,9 +83,10 @@ def approval(row: ApprovalRow) -> JsonObject:
 
 
 def event(stored: StoredEvent, *, duration_ms: int | None = None) -> JsonObject:
-    """An event as it is stored, and what follows from it: the node it is about by path and by id, its attempt also
-    where that is the first, how long what it ends took."""
-    body = dict(stored.body)
+    """An event as it is stored, pictures by digest, and what follows from it: the node it is about by path and by id,
+    its attempt also where that is the first, how long what it ends took."""
+    named: Any = images.named(stored.body)
+    body: JsonObject = dict(named)
     firing = body.get("firing")
     if isinstance(firing, str):
         body["node_path"], body["node_id"] = firing, firing.rpartition("/")[2].partition("#")[0]

@@ -165,6 +165,10 @@ def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallMo
     PROMPT_TRUNCATED where `on_length` says so; MAX_TOOL_ROUNDS_EXCEEDED.
     """
     config: Config = node.config
+    if len(answers) == 1 and isinstance(only := answers[0], ModelAnswer) and not only.tool_calls:
+        value, unfit = mending.read(node, values.limits, only)
+        if unfit is None:  # nearly always: what was asked need not be made up again
+            return _done(config, values, only, value, refused=[])
     limit = values.limits.prompt_bytes
     talk = tool_loop.Talk(_call(node, values), most_rounds=config.max_tool_rounds, most_bytes=limit)
     refused: list[JsonObject] = []
