@@ -160,7 +160,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body["answers"] = [_answer_out(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
-        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure]
+        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure, mine.late]
     return body
 
 
@@ -175,7 +175,8 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     frame.run_on(firing)
     if has is not None:
         mine = firing.owned = owned(run, firing)
-        mine.opened, mine.results, mine.failed, mine.failure = has[0], dict(has[1]), {*has[2]}, has[3]
+        mine.opened, results, failed, mine.failure, mine.late = has
+        mine.results, mine.failed = dict(results), {*failed}
 
 
 def _answer_out(answer: Answer) -> list[Any]:

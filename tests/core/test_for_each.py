@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_graph.core import checkpoint
+from agent_graph.core import checkpoint, waits
 from agent_graph.core import events as e
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.graph import Graph
@@ -359,3 +359,48 @@ def test_a_place_that_a_failed_item_held_is_given_on() -> None:
     assert [*at.calls] == ["m#1[0]/draft#1"]
     at.fail("m#1[0]/draft#1").answer("m#1[1]/draft#1", "B")
     assert final_state(at.run) == ([None, "B"],)
+
+
+def late(at: Played, after_ms: int) -> Played:
+    at.at_ms += after_ms
+    return at.go(*waits.due(at.run, at.at_ms))
+
+
+def test_a_fan_out_that_takes_too_long_fails_and_what_is_open_is_closed() -> None:
+    at = play(mapped(timeout_ms=100), FAILING).answer("m#1[0]/draft#1")
+    assert waits.next_due_ms(at.run) == at.at_ms + 100
+    assert late(at, 99).run.status == "running"
+    late(at, 1)
+    assert at.run.error is not None
+    assert (at.run.error["code"], at.run.error["node_path"], at.run.error["details"]) == (
+        "FRAMES_TIMEOUT", "m#1", {"timeout_ms": 100, "done": 1, "of": 3}
+    )  # fmt: skip
+    assert [(fact.firing, fact.reason) for fact in at.facts(e.FiringCancelled)] == [
+        ("m#1[1]/draft#1", "the time was over"), ("m#1[2]/draft#1", "the time was over"),
+    ]  # fmt: skip
+
+
+def test_what_is_not_there_in_time_is_put_up_with_as_any_other_failure() -> None:
+    at = play(mapped(timeout_ms=100, fail_policy="collect_partial", max_parallelism=1), FAILING)
+    again = checkpoint.load(at.graph, checkpoint.dump(late(at.answer("m#1[0]/draft#1", "A"), 100).run))
+    assert again.status == "running"
+    error = {"error": {"code": "FRAMES_TIMEOUT", "message": "what runs inside it took longer than 100 ms"}}
+    assert at.facts_of("m")[0].output == (["A", error, error],)
+    assert at.prompt("last#1").startswith('Use ["A",')
+
+
+def test_what_is_done_in_time_is_not_late_any_more() -> None:
+    at = play(mapped(timeout_ms=100), FAILING)
+    for item in range(3):
+        at.answer(f"m#1[{item}]/draft#1")
+    assert waits.next_due_ms(at.run) is None
+    assert late(at, 1_000).go(e.TimerFired("m#1")).calls.keys() == {"last#1"}
+
+
+def test_an_item_that_cannot_begin_goes_with_its_run_when_that_fails_at_the_same_moment() -> None:
+    inner = compiled([llm("a")], name="strict", input_schema={"type": "string"})
+    nodes = [plain("s"), each("m", "xs", graph_name="strict"), does("bad", {"op": "copy", "from": "none", "path": "k"})]
+    at = Played(compiled(nodes, "s>m s>bad", inner=[inner], output_key="xs"))
+    at.feed(e.RunAccepted("run-1", "g", at.graph.version, {"xs": ["x", 5]}), e.RunStarted())
+    at.go()
+    assert (at.run.status, [*at.run.frames], at.run.closing) == ("failed", [""], {})
