@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Token
@@ -18,7 +19,7 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 4
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
     "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
@@ -35,6 +36,7 @@ def dump(run: Run) -> bytes:
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
+    body["ledger"] = None if run.ledger is None else run.ledger.to_json()
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -57,6 +59,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
+    run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
     for item in body["frames"]:
         run.frames[item["path"]] = _frame_in(graph, item, run_input=run.input)
     by_path = {firing.path: firing for firing in run.running}
@@ -81,6 +84,7 @@ def _frame_out(frame: Frame) -> JsonObject:
         "join_seen": list(frame.join_seen.items()),
         "ended": [_token_out(token) for token in frame.ended],
         "ended_at": list(frame.ended_at.items()),
+        "given": [[node, _token_out(token)] for node, token in frame.given.items()],
     }
     return body
 
@@ -90,6 +94,8 @@ def _frame_in(graph: Graph, body: Any, *, run_input: JsonValue) -> Frame:
     frame.state = _state_in(graph, body["state"])
     for edge, tokens in body["tokens"]:
         frame.place(edge, (_token_in(token) for token in tokens))
+    for node, token in body["given"]:
+        frame.give(node, _token_in(token))
     for item in body["running"]:
         frame.run_on(_firing_in(frame, item))
     frame.nth = dict(body["nth"])

@@ -81,6 +81,7 @@ def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> G
         output=Output(**compiled["output"]),
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
+        budgets=body.get("budgets", {}),
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from agent_graph.core import budget_folds, budgets, statepath
 from agent_graph.core import events as e
-from agent_graph.core import statepath
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -27,6 +28,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
+    run.ledger = budgets.ledger(fact.budgets or graph.budgets)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
     start = spread(graph, fact.input)
@@ -56,6 +58,7 @@ def _first_keys(path: str) -> set[str]:
 
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
+    budget_folds.started(run, event.at_ms)
     frame = run.frames[""]
     frame.enter()
     _admit(graph, run, frame)
@@ -106,9 +109,12 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
     firing = run.firing(fact.firing)
     if firing is not None:
         firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
+        if run.ledger is not None:
+            run.ledger.entered.discard(firing.path)
 
 
 def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
+    budget_folds.told(run, fact)
     if fact.firing == END or run.firing(fact.firing) is not None:
         run.told.setdefault(fact.firing, []).append(fact)
 
@@ -122,6 +128,7 @@ def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswere
     usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
     firing = run.firing(fact.firing)
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+        budget_folds.answered_call(run, firing, answer)
         firing.answers.append(answer)
         run.out.pop(firing.path, None)
         run.open[firing.path] = firing
@@ -143,6 +150,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
+    budget_folds.failed(run, firing, fact.error)
     _remove(run, firing)
     node_id = firing.declared.id
     if fact.targets is not None:
@@ -160,6 +168,7 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
+    budget_folds.failed(run, firing, fact.error)
     _remove(run, firing)
     firing.answers.clear()
     firing.restart = True
@@ -182,22 +191,28 @@ def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
+    budget_folds.told(run, fact)
     firing = run.firing(fact.firing)
     if firing is not None:
+        budget_folds.failed(run, firing, {})
         _remove(run, firing)
         firing.frame.drop(firing)
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
     firing = run.firing(fact.firing)
-    if firing is None:
+    if firing is None and fact.firing != ON_BUDGET:
         return
-    run.gates[fact.approval_id] = Gate(
-        approval_id=fact.approval_id, firing=fact.firing, node_id=firing.declared.id, round=fact.round,
+    gate = run.gates[fact.approval_id] = Gate(
+        approval_id=fact.approval_id, firing=fact.firing,
+        node_id=firing.declared.id if firing else ON_BUDGET, round=fact.round,
         prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
         allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
         opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
     )  # fmt: skip
+    if firing is None:
+        budget_folds.opened(run, gate)
+        return
     firing.approval_id = fact.approval_id
     run.open.pop(firing.path, None)
 
@@ -224,6 +239,7 @@ def _withdrawn(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalWithdrawn
     gate = run.gates.get(fact.approval_id)
     if gate is not None and gate.status == "pending":
         gate.status = "withdrawn"
+    budget_folds.told(run, fact)
 
 
 def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None, answer: ApprovalAnswer) -> None:
@@ -231,11 +247,29 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     if gate is None or gate.status != "pending":
         return
     gate.status, gate.decision = status, decision
+    if gate.firing == ON_BUDGET:
+        budget_folds.answered(run, answer)
+        _fill(run)
+        return
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:
         firing.approval_id = ""
         firing.answers.append(replace(answer, round=gate.round))
         run.open[firing.path] = firing
+
+
+def _granted(graph: Graph, run: Run, event: e.Event, fact: e.BudgetGranted) -> None:
+    budget_folds.granted(run, fact)
+
+
+def _settled(graph: Graph, run: Run, event: e.Event, fact: e.BudgetSettled) -> None:
+    budget_folds.settled(run, fact)
+
+
+def _refused(graph: Graph, run: Run, event: e.Event, fact: e.BudgetRefused) -> None:
+    budget_folds.refused(run, fact)
+    for frame in run.frames.values():
+        _admit(graph, run, frame)
 
 
 def _remove(run: Run, firing: Firing) -> None:
@@ -247,6 +281,8 @@ def _remove(run: Run, firing: Firing) -> None:
     else:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
+        if run.ledger is not None:
+            run.ledger.parked.pop(path, None)
 
 
 def _admit(graph: Graph, run: Run, frame: Frame) -> None:
@@ -260,7 +296,13 @@ def _admit(graph: Graph, run: Run, frame: Frame) -> None:
         else:
             run.open[firing.path] = firing
     frame.enabled = []
-    while run.queue and run.places < graph.max_parallelism:
+    _fill(run)
+
+
+def _fill(run: Run) -> None:
+    """Give the run's free places to those who wait for one."""
+    most = run.frames[""].graph.max_parallelism
+    while run.queue and run.places < most:
         _, firing = run.queue.popitem(last=False)
         run.places += 1
         run.open[firing.path] = firing
@@ -292,5 +334,8 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.ApprovalDecided: _decided,
     e.ApprovalExpired: _expired,
     e.ApprovalWithdrawn: _withdrawn,
+    e.BudgetGranted: _granted,
+    e.BudgetSettled: _settled,
+    e.BudgetRefused: _refused,
 }
 """`route_taken`, `loop_exhausted`, `write_conflict` and `warning` tell people; nothing depends on them."""

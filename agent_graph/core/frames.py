@@ -9,7 +9,7 @@ active node it is known to wait for (its *witness*) is through.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from agent_graph.core.circles import first_of_circle
@@ -36,6 +36,7 @@ class Frame:
         "ended",
         "ended_at",
         "full",
+        "given",
         "graph",
         "join_seen",
         "last",
@@ -74,6 +75,8 @@ class Frame:
         """Waiting nodes whose witness does not run: a circle can only be among these."""
         self.watched: dict[int, int] = {}
         """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
+        self.given: dict[int, Token] = {}
+        """Tokens on a virtual edge, by node: it is no edge of the node (engine.md 6)."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
         """By node, the depth of its latest firing: it counts for that of the next one."""
@@ -92,6 +95,16 @@ class Frame:
         """Put the first token on the virtual edge to the entry."""
         self._put(0, Token(0, (), 0))
         self._settle([self.graph.topology.edges[0].target])
+
+    def look_at(self, nodes: Iterable[int]) -> None:
+        """Enable those of the nodes, and of all that wait, that may run now."""
+        self._settle(nodes)
+
+    def give(self, node: int, token: Token) -> None:
+        """Put a token on a virtual edge to a node."""
+        self.given[node] = token
+        self.full.setdefault(node, set())
+        self.active |= 1 << node
 
     def finish(self, firing: Firing, done: Done) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
@@ -246,6 +259,8 @@ class Frame:
                 full.discard(edge)
         if not full:
             del self.full[node]
+        if node in self.given:
+            taken.append(self.given.pop(node))
         self.soft.discard(node)
         conflicts: tuple[Conflict, ...] = ()
         if node in self.last:
@@ -314,11 +329,15 @@ class Frame:
 
     def merged_end(self) -> Token:
         """All tokens that ended, as one."""
+        return self.merged(self.ended)
+
+    def merged(self, tokens: Sequence[Token]) -> Token:
+        """Several tokens as one."""
         past, depth = 0, 0
-        for token in self.ended:
+        for token in tokens:
             past |= token.past
             depth = max(depth, token.depth)
-        return Token(past, self.state.merge_tips(tip for token in self.ended for tip in token.tips), depth)
+        return Token(past, self.state.merge_tips(tip for token in tokens for tip in token.tips), depth)
 
     def end_conflicts(self) -> tuple[Conflict, ...]:
         """Conflicts that meet only where everything ends."""

@@ -18,6 +18,8 @@ from agent_graph.core.view import View
 
 DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
 """The members of the record a gate leaves in the state (spec-v2)."""
+OF_ITS_TIME: Final = {"used", "attempt"}
+"""What a refusal says of the moment it was made at."""
 
 
 def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
@@ -31,6 +33,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     run = new_run()
     firings: list[tuple[tuple[int, int, int], JsonObject]] = []
     choices: list[JsonValue] = []
+    grants: set[str] = set()
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
@@ -40,6 +43,10 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
             choices.append({**e.to_json(fact), "error": error})
+        elif isinstance(fact, e.BudgetRefused):
+            choices.append({name: value for name, value in e.to_json(fact).items() if name not in OF_ITS_TIME})
+        elif isinstance(fact, e.BudgetGranted):
+            grants.add(fact.firing)
         elif isinstance(fact, e.FiringCancelled):
             choices.append(e.to_json(fact))
         evolve(graph, run, e.Event(event.seq, 0, fact))
@@ -54,8 +61,12 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
             for gate in gates
         ],
-        "choices": choices,
+        "choices": [*choices, *_granted(grants)],
     }
+
+
+def _granted(firings: Iterable[str]) -> list[JsonValue]:
+    return [{"type": e.BudgetGranted.type, "firing": path} for path in sorted(firings)]
 
 
 def _timeless(fact: e.Fact) -> e.Fact:

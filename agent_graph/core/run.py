@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.events import Fact
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -94,12 +95,15 @@ class Run:
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
     usage: Usage = field(default_factory=Usage)
+    ledger: Ledger | None = None
+    """What it may use and has used; None when nothing bounds it."""
 
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
         ending = self.cancel_reason is not None or self.failure is not None
-        moving = self.open or self.out or self.queue or self.pausing or ending
+        still = self.ledger is not None and self.ledger.stands_still
+        moving = ending or (not still and (self.open or self.out or self.queue or self.pausing))
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

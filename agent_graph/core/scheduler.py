@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent_graph.core import events as e
-from agent_graph.core import growth
+from agent_graph.core import growth, spending
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
@@ -47,6 +48,9 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     frame = run.frame
     if frame is None or run.terminal:
         return ()
+    ledger = run.ledger
+    if ledger is not None and (facts := spending.outstanding(ledger)):
+        return tuple(map(Record, facts))
     if run.cancel_reason is not None:
         return tuple(_stop(run, "cancelled", e.RunCancelled(run.cancel_reason)))
     if run.lifecycle != "running":
@@ -54,15 +58,24 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.failure is not None:
         failed = () if run.frame_failed else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
+    if ledger is not None and (question := spending.asking(run, ledger)):
+        return (Record(question),)
+    if ledger is not None and ledger.stands_still:
+        return ()
+    return tuple(_steps(run)) or (() if frame.running else tuple(_end(run, frame)))
+
+
+def _steps(run: Run) -> list[Action]:
+    """What the open firings want. What one is granted counts for the next: then that one is asked later."""
     actions: list[Action] = []
     for firing in run.open.values():
         actions += step(run, firing)
+        if run.ledger is not None and actions:
+            break
         last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
         if isinstance(last, e.NodeFailed) and last.targets is None:
             break  # the frame is about to fail: start nothing else
-    if not actions and not frame.running:
-        return tuple(_end(run, frame))
-    return tuple(actions)
+    return actions
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
@@ -72,6 +85,10 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
         if firing.approval_id and run.gates[firing.approval_id].status == "pending":
             yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
         yield Record(e.FiringCancelled(firing.path, reason))
+        yield from map(Record, spending.cut_off(run.ledger, firing))
+    for gate in run.open_approvals:
+        if gate.firing == ON_BUDGET:
+            yield Record(e.ApprovalWithdrawn(ON_BUDGET, gate.approval_id, reason))
     yield Record(last)
 
 

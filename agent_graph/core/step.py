@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
+from agent_graph.core import spending
 from agent_graph.core.effects import AskApproval, CallModel, Done
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
@@ -41,6 +42,10 @@ def step(run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
     actions: list[Action] = []
     attempt = firing.attempt or 1
+    if run.ledger is not None and (fact := spending.for_node(run.ledger, firing)):
+        actions.append(Record(fact))
+        if isinstance(fact, e.BudgetRefused):
+            return actions
     if not firing.attempt:
         if firing.conflicts:
             met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
@@ -67,14 +72,26 @@ def step(run: Run, firing: Firing) -> list[Action]:
     if isinstance(answer, CallModel):
         if firing.model:
             answer = replace(answer, model=firing.model)
-        if firing.restart:
-            attempt += 1
-            actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
-        return [*actions, Perform(firing.path, attempt, answer)]
+        return [*actions, *_call(run, firing, answer)]
     if isinstance(answer, AskApproval):
         return [*actions, Record(_open_gate(run, firing, answer))]
     actions += [Record(fact) for fact in untold(run, firing.path, facts)]
     return actions
+
+
+def _call(run: Run, firing: Firing, call: CallModel) -> list[Action]:
+    """The call, as a new attempt where it may have been made before; or what the run's budgets say of it."""
+    attempt = (firing.attempt or 1) + firing.restart
+    actions: list[Action] = []
+    if run.ledger is not None:
+        said = spending.for_call(run.ledger, firing, call, attempt=attempt)
+        if not isinstance(said, bool):
+            actions.append(Record(said))
+        if said is False or isinstance(said, e.BudgetRefused):
+            return actions
+    if firing.restart:
+        actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
+    return [*actions, Perform(firing.path, attempt, call)]
 
 
 def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:

@@ -19,6 +19,7 @@ from agent_graph.core.events.approvals import (
     ApprovalWithdrawn,
 )
 from agent_graph.core.events.base import Fact
+from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
     FiringCancelled,
     LoopExhausted,
@@ -51,6 +52,9 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "BudgetGranted",
+    "BudgetRefused",
+    "BudgetSettled",
     "Event",
     "FACTS",
     "Fact",
@@ -96,7 +100,7 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
         WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        ApprovalWithdrawn, BudgetGranted, BudgetSettled, BudgetRefused, Warned,
     )
 }  # fmt: skip
 

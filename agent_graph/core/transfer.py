@@ -1,0 +1,30 @@
+"""Takes a frame from all it does to other nodes (engine.md 6); says nothing of why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_graph.core.firing import Token
+from agent_graph.core.frames import Frame
+from agent_graph.core.graph import END
+from agent_graph.core.merge import Conflict
+
+
+def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
+    """End all that is active in `frame`, and put what it knew as one token on a virtual edge to each target.
+
+    Returns the conflicts that meet in it.
+    """
+    known = [Token(firing.past, firing.tips, firing.depth - 1) for firing in frame.running.values()]
+    known += [token for queue in frame.tokens.values() for token in queue]
+    merged, met = frame.merged(known), frame.state.conflicts([token.past for token in known])
+    for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft):
+        held.clear()
+    frame.enabled, frame.running_set, frame.active = [], 0, 0
+    nodes = [frame.graph.index[target] for target in targets if target != END]
+    for node in nodes:
+        frame.give(node, merged)
+    if len(nodes) < len(targets) or not targets:
+        frame.ended.append(merged)
+    frame.look_at(nodes)
+    return met
