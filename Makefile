@@ -45,6 +45,7 @@ golden:  ## rewrite the wire's reference files after a wanted change; read the d
 
 bench:  ## beside other engines, as ratios of one run; BENCH=folder of the programs, PEERS_HOME=their environments
 	@test -f "$(BENCH)/run_all.py" || { echo "BENCH=folder of the benchmark programs (run_all.py)"; exit 2; }
+	$(BIN)/python -m compileall -q agent_graph tests/benchmarks  # as pip does for what it installs
 	OURS=$(CURDIR)/tests/benchmarks/bench_ours.py OURS_PYTHON=$(abspath $(BIN))/python \
 		$(PYTHON) $(BENCH)/run_all.py --peers $(PEERS) --only $(WORKLOADS) --rounds $(ROUNDS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.limiter import Limiter
-from agent_graph.engine.models import Chosen, Models
+from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
@@ -21,6 +21,7 @@ from agent_graph.engine.supervisor import Supervisor
 from agent_graph.errors import ModelNotConfigured, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
+from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_wire import SOCKET_NAME
@@ -46,13 +47,12 @@ async def open_app(
     errors.
     """
     clock = SystemClock()
-    choose = _chooser(settings, model)
+    models = _models(settings, model, remark=remark)
     if remark is not None and serve and model is None:
         for warning in _warnings(settings):
             remark(warning)
     async with AsyncExitStack() as opened:
         store = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
-        models = Models(choose, remark=remark)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
         shell = Shell(store, clock, Notify(), models, Limiter())
@@ -96,7 +96,7 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
-    from agent_graph.tools.status import model_host
+    from agent_graph.tools.status import model_host, named_hosts
 
     found = [machine(__version__)]
     newest_ms = 0
@@ -104,20 +104,20 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
         about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full)
         found += about_store
     found.append(clock(SystemClock().now_ms(), newest_ms=newest_ms))
-    models = Models(_chooser(settings, None), remark=lambda _: None)
+    models = _models(settings, None, remark=None)
     try:
-        found.append(_host(await model_host(models)))
+        found.append(_host("model", await model_host(models)))
+        found += [_host(f"host {name}", health) for name, health in (await named_hosts(models)).items()]
     finally:
         await models.aclose()
     return tuple(found)
 
 
-def _host(health: JsonObject) -> Finding:
+def _host(name: str, health: JsonObject) -> Finding:
     if health["ok"]:
-        return Finding(
-            "model", "ok", f"{health['provider']} at {health['host']}, default {health['default_model']}", health
-        )
-    return Finding("model", "warning", f"{health['error_code']}: {health['error']}", health)
+        default = f", default {health['default_model']}" if health["default_model"] else ""
+        return Finding(name, "ok", f"{health['provider']} at {health['host']}{default}", health)
+    return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
 
 
 async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool) -> Store:
@@ -137,20 +137,54 @@ async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int
 # -- who answers ---------------------------------------------------------------------------------------------------
 
 
-def _chooser(settings: Settings, model: ModelClient | None) -> Callable[[], Awaitable[Chosen]]:
+def _models(settings: Settings, model: ModelClient | None, *, remark: Callable[[str], None] | None) -> Models:
+    """Who answers for each name; a script, or `model`, answers for all of them."""
     if model is None and settings.provider == "scripted":
         model = _scripted(settings)
+    if model is not None:
+        given = Chosen(model, settings.model or model.provider)
 
+        async def only() -> Chosen:
+            return given
+
+        return Models(only, remark=remark)
+    named = {host.name: _named(host, settings) for host in settings.hosts}
+    host, there = split(settings.model, named, default=settings.default_host)
+    return Models(
+        _provider(settings, there if host == PROVIDER else ""), hosts=named, default_host=settings.default_host,
+        model=settings.model, remark=remark,
+    )  # fmt: skip
+
+
+def _provider(settings: Settings, model: str) -> Choose:
     async def choose() -> Chosen:
-        if model is not None:
-            return Chosen(model, settings.model or model.provider)
         match settings.provider:
             case "embedded":
-                return await _embedded(settings)
+                return await _embedded(settings, model)
             case "ollama":
-                return await _ollama(settings)
+                return await _ollama(settings, model)
+            case "openai":
+                return await _openai(settings, model)
             case _:
-                return await _whoever_answers(settings)
+                return await _whoever_answers(settings, model)
+
+    return choose
+
+
+def _named(host: HostSetting, settings: Settings) -> Choose:
+    async def choose() -> Chosen:
+        from agent_graph.llm.ollama import OllamaClient
+        from agent_graph.llm.openai_compatible import OpenAIClient
+
+        if host.lacks_key:
+            message = f'the host "{host.name}" takes its key from {host.key_env}, which is not set'
+            raise ModelNotConfigured(message, host=host.name, variable=host.key_env)
+        client = OllamaClient if host.kind == "ollama" else OpenAIClient
+        made = client(
+            host.address, api_key=host.key, model=host.model, parallel=host.parallel,
+            max_reply_bytes=settings.limits.value_bytes,
+        )  # fmt: skip
+        return Chosen(made, host.model)
 
     return choose
 
@@ -165,10 +199,29 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
     """What of the settings is read differently than it is written."""
     from agent_graph.llm.hosts import parse_host
 
-    return parse_host(settings.ollama_host).warnings if settings.provider in ("auto", "ollama") else ()
+    said = list(parse_host(settings.ollama_host).warnings) if settings.provider in ("auto", "ollama") else []
+    for host in settings.hosts:
+        said += [f"host {host.name}: {warning}" for warning in host.address.warnings]
+    return tuple(said)
 
 
-async def _ollama(settings: Settings) -> Chosen:
+async def _openai(settings: Settings, model: str) -> Chosen:
+    from agent_graph.llm.choose import choose_model
+    from agent_graph.llm.hosts import parse_openai
+    from agent_graph.llm.openai_compatible import OpenAIClient
+
+    address = parse_openai(settings.openai_base_url, named=settings.named("openai_base_url"))
+    client = OpenAIClient(
+        address, api_key=settings.openai_api_key, model=model, max_reply_bytes=settings.limits.value_bytes
+    )
+    async with AsyncExitStack() as unless_chosen:
+        unless_chosen.push_async_callback(client.aclose)
+        choice = await choose_model(client, model)
+        unless_chosen.pop_all()
+    return Chosen(client, choice.model, choice.note)
+
+
+async def _ollama(settings: Settings, model: str) -> Chosen:
     from agent_graph.llm.choose import choose_model
     from agent_graph.llm.hosts import parse_host
     from agent_graph.llm.ollama import OllamaClient
@@ -179,26 +232,26 @@ async def _ollama(settings: Settings) -> Chosen:
     )  # fmt: skip
     async with AsyncExitStack() as unless_chosen:
         unless_chosen.push_async_callback(client.aclose)
-        if settings.model:
+        if model:
             await client.models()  # is anybody there?
-        choice = await choose_model(client, settings.model)
+        choice = await choose_model(client, model)
         unless_chosen.pop_all()
     return Chosen(client, choice.model, choice.note)
 
 
-async def _embedded(settings: Settings, remark: str = "") -> Chosen:
+async def _embedded(settings: Settings, model: str, remark: str = "") -> Chosen:
     from agent_graph.llm.embedded import EmbeddedClient
 
     limit = settings.limits.value_bytes
-    client = EmbeddedClient(settings.models_dir, model=settings.model, max_reply_bytes=limit)
-    return Chosen(client, settings.model or (await client.models())[0].name, remark)
+    client = EmbeddedClient(settings.models_dir, model=model, max_reply_bytes=limit)
+    return Chosen(client, model or (await client.models())[0].name, remark)
 
 
-async def _whoever_answers(settings: Settings) -> Chosen:
+async def _whoever_answers(settings: Settings, model: str) -> Chosen:
     """Ollama where one answers, else the embedded model where it is installed, else the two ways out."""
     try:
-        return await _ollama(settings)
+        return await _ollama(settings, model)
     except (ModelUnreachable, ModelNotConfigured) as refusal:
         if importlib.util.find_spec("xllamacpp") is None or settings.named("ollama_host"):
             raise ModelNotConfigured(WAYS_OUT.format(host=settings.ollama_host), host=settings.ollama_host) from refusal
-    return await _embedded(settings, MECHANICS)
+    return await _embedded(settings, model, MECHANICS)

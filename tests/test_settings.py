@@ -164,7 +164,7 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
     ("variable", "value", "told"),
     [
         ("AGENT_GRAPH_PROVIDER", "olama", "did you mean ollama?"),
-        ("AGENT_GRAPH_PROVIDER", "openai", "'openai' is not there yet"),
+        ("OPENAI_BASE_URL", "gpu:8000", "starts with http:// or https://"),
         ("AGENT_GRAPH_TOOLSETS", "core,author", "'author' is not there yet"),
         ("AGENT_GRAPH_TOOLSETS", "cor", "did you mean core?"),
         ("AGENT_GRAPH_POLICY_PROFILE", "strict", "it can be baseline"),
@@ -215,11 +215,11 @@ def test_a_password_in_the_host_is_refused_and_not_repeated(host: str) -> None:
 def test_what_is_described_is_json_and_names_every_setting_once(tmp_path: Path) -> None:
     shown = load({"data_dir": str(tmp_path)}, environ={}).describe()
     assert json.loads(json.dumps(shown)) == shown
-    assert set(shown) == {setting.name for setting in SETTINGS} | {"limits"}
+    assert set(shown) == {setting.name for setting in SETTINGS} | {"limits", "hosts"}
     limits = shown["limits"]
     assert isinstance(limits, dict)
     assert set(limits) == {f.name for f in fields(Limits)}
 
 
 def test_the_table_of_settings_and_the_record_have_the_same_fields() -> None:
-    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {"limits", "sources"}
+    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {"limits", "hosts", "sources"}

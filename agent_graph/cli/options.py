@@ -20,7 +20,7 @@ Model: TypeAlias = Annotated[
 ]
 Host: TypeAlias = Annotated[str, typer.Option("--ollama-host", help="Where Ollama listens.", show_default=False)]
 Provider: TypeAlias = Annotated[
-    str, typer.Option("--provider", help="auto, ollama, embedded or scripted.", show_default=False)
+    str, typer.Option("--provider", help="auto, ollama, openai, embedded or scripted.", show_default=False)
 ]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the tool's envelope on standard output and nothing else.")

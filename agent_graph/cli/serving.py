@@ -97,22 +97,20 @@ def status(
 
 
 def _standing(data: Any, owner: str) -> str:
-    answers = data["provider"]
-    if answers["ok"]:
-        names = ", ".join(answers["models"]) or "none"
-        who = f"{answers['provider']} at {answers['host']}, default {answers['default_model']}; models: {names}"
-    else:
-        who = f"{answers['error_code']}: {answers['error']}"
     runs = ", ".join(f"{count} {name}" for name, count in data["runs"].items() if count) or "none"
     lines = [
         f"agent-graph {data['version']}",
         f"data folder  {data['data_dir']} ({data['storage']}; owned by {owner})",
-        f"model        {one_line(who)}",
+        f"model        {_answering(data['provider'])}",
+        *(
+            f"host {name:<8}{_answering(health)}{' (the default)' if health['default'] else ''}"
+            for name, health in data["hosts"].items()
+        ),
         f"runs         {runs}",
         "settings",
     ]
     for name, setting in data["settings"].items():
-        if name != "limits":
+        if name not in ("limits", "hosts"):
             value = setting["value"]
             shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             lines.append(f"  {name:<20} {shown or '-':<32} {setting['source']}")
@@ -120,6 +118,15 @@ def _standing(data: Any, owner: str) -> str:
         if limit["source"] != "default":
             lines.append(f"  limits.{name:<13} {limit['value']:<32} {limit['source']}")
     return "\n".join(lines)
+
+
+def _answering(health: Any) -> str:
+    """A host's health as one line."""
+    if not health["ok"]:
+        return one_line(f"{health['error_code']}: {health['error']}")
+    default = f", default {health['default_model']}" if health["default_model"] else ""
+    names = ", ".join(health["models"]) or "none"
+    return one_line(f"{health['provider']} at {health['host']}{default}; models: {names}")
 
 
 @local.command("setup")

@@ -123,6 +123,8 @@ class ModelAnswer:
     model: str = ""
     performer: str = ""
     """``server:<provider>/<model>``"""
+    host: str = ""
+    """The name the settings give the host; "" for the provider."""
     model_digest: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from agent_graph.core.compile import compile_graph, load_graph
 from agent_graph.core.graph import Graph
@@ -91,6 +90,8 @@ class Catalog:
 
     async def _unknown(self, graph_id: str) -> GraphNotFound:
         """With the name that was probably meant, or how a graph gets its name."""
+        from difflib import get_close_matches  # here, not above: a run that goes on never needs it
+
         rows, _ = await self._store.graphs.list(limit=COMPARED)
         close = get_close_matches(graph_id, [row.graph_id for row in rows], n=1)
         if graph_id in templates():

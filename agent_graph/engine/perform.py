@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_graph import errors
 from agent_graph.core import events as e
-from agent_graph.core.effects import CallModel, answer_to_json
+from agent_graph.core.effects import answer_to_json
 from agent_graph.core.jsonvalue import JsonObject, check_value
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.step import Perform
@@ -31,15 +31,19 @@ async def call_model(
 ) -> e.ModelAnswered | e.NodeFailed:
     """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
 
-    The host's place is waited for before any time limit starts. Cancelling closes the connection.
+    Both may be ``HOST/MODEL``. The host's place is waited for before any time limit starts. Cancelling closes the
+    connection.
     """
+    asked = perform.effect.model or run_model
     try:
-        chosen = await models.get()
-        call: CallModel = replace(perform.effect, model=perform.effect.model or run_model or chosen.model)
-        client = chosen.client
-        async with limiter.place(client.host, parallel=client.parallel, run_id=run_id, model=call.model):
-            body = answer_to_json(await client.chat(call, on_delta))
+        chosen = await models.find(asked)
+        client, call = chosen.client, replace(perform.effect, model=chosen.model)
+        async with limiter.place(chosen.place, parallel=client.parallel, run_id=run_id, model=call.model):
+            answer = await client.chat(call, on_delta)
+        body = answer_to_json(replace(answer, host=chosen.name))
         _check_storable(body, client.host)
+    except errors.ModelNotFound as error:
+        return e.NodeFailed(perform.firing, failure(models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt)

@@ -61,6 +61,8 @@ class Supervisor:
         self._resuming: set[str] = set()
         """Runs taken from the queue, until their driver has heard that it is to go on."""
         self._starting = 0
+        self._keys: set[str] = set()
+        """Idempotency keys of the runs that are being accepted."""
         self._turns: dict[str, _Turn] = {}
         self._background: set[asyncio.Task[Any]] = set()
         self._expiry = Expiry(shell, self.ask)
@@ -70,22 +72,26 @@ class Supervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        answer: Callable[[RunRow], Answered] | None = None,
+        answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the idempotency record that is stored with it. Raises what `check_input` raises, `RunCapacity`
-        (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
+        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `check_input` raises,
+        `RunCapacity` (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
-        self._check_capacity()
+        twin = key in self._keys  # the store will say which run the first of them made
+        if not twin:
+            self._check_capacity()
+            self._keys |= {key} - {""}
+        self._starting += 1
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
         limits = recorded(self._limits)
         fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits)
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
-        return await asyncio.shield(self._spawn(self._accept(graph, event, answer)))
+        return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))
 
     def _check_capacity(self) -> None:
         if self._stopping:
@@ -94,9 +100,10 @@ class Supervisor:
         if waiting >= self._limits.queued_runs:
             message = f"{len(self._queue)} runs wait for a place already; try again when some have ended"
             raise RunCapacity(message, queued=len(self._queue), active=self._active())
-        self._starting += 1
 
-    async def _accept(self, graph: Graph, event: e.Event, answer: Callable[[RunRow], Answered] | None) -> RunRow:
+    async def _accept(
+        self, graph: Graph, event: e.Event, answer: Callable[[RunRow], Answered] | None, key: str
+    ) -> RunRow:
         try:
             run = evolve(graph, new_run(), event)
             row = run_row(graph, run, created_at_ms=event.at_ms)
@@ -104,6 +111,7 @@ class Supervisor:
             await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
         finally:
             self._starting -= 1
+            self._keys.discard(key)
         self.shell.notify.committed(row, [event])
         if self._stopping:
             return row  # durable, and driven by the next process
@@ -167,6 +175,8 @@ class Supervisor:
         if self._runners.get(run_id) is runner:
             del self._runners[run_id]
             self._tasks.pop(run_id, None)
+            if runner.run.terminal:
+                self._queue.pop(run_id, None)  # it was ended while it waited: its place in the queue is free
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("run %s stopped: %s", run_id, error, exc_info=None if isinstance(error, EXPECTED) else error)

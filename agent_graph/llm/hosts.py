@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_graph.errors import SettingInvalid
 
@@ -74,6 +74,21 @@ def parse_host(
     except ValueError as wrong:
         message = f'{setting} cannot be "{text}": {wrong}'
         raise SettingInvalid(message, setting=setting, value=text, reason=str(wrong)) from None
+
+
+def parse_openai(
+    value: str, *, named: bool = True, setting: str = "OPENAI_BASE_URL", key: str = "OPENAI_API_KEY"
+) -> HostAddress:
+    """The base of an OpenAI-style server, as `parse_host` reads it; its scheme is written out, no path means ``/v1``.
+
+    Raises `SettingInvalid`.
+    """
+    text = value.strip().strip("\"'").strip()
+    if "://" not in text and "@" not in text:
+        reason = "it starts with http:// or https://"
+        raise SettingInvalid(f'{setting} cannot be "{text}": {reason}', setting=setting, value=text, reason=reason)
+    address = parse_host(text, named=named, setting=setting, key=key)
+    return address if address.path else replace(address, path="/v1")
 
 
 def _parse(text: str, *, named: bool, setting: str) -> HostAddress:

@@ -76,8 +76,12 @@ class Wire:
         limits = CallModel((), timeout_ms=LOOKUP_MS)
         body: JsonObject | None = {"model": model} if method == "POST" else None
         whole = b""
-        async with attempt(limits, self._who), self.request(method, path, model=model, body=body) as response:
-            whole = await _bounded(response, LOOKUP_BYTES)
+        async with (
+            attempt(limits, self._who),
+            self.request(method, path, model=model, body=body) as response,
+            aclosing(response.aiter_bytes()) as pieces,
+        ):
+            whole = await bounded(pieces, LOOKUP_BYTES)
         if (value := parse_object(whole)) is None:
             shown = refusals.error_text(whole)
             raise ModelBadReply(f"{self._who} answered with no JSON: {shown}", reason="not_json", body=shown)
@@ -97,7 +101,8 @@ class Wire:
 
     async def _refusal(self, response: httpx2.Response, model: str) -> Upstream:
         try:
-            body = await _bounded(response, ERROR_BYTES)
+            async with aclosing(response.aiter_bytes()) as pieces:
+                body = await bounded(pieces, ERROR_BYTES)
         except _http_errors():
             body = b""  # the status says enough
         return refusals.refusal(
@@ -129,13 +134,13 @@ class Wire:
         return self._http
 
 
-async def _bounded(response: httpx2.Response, most: int) -> bytes:
+async def bounded(pieces: AsyncIterator[bytes], most: int) -> bytes:
+    """What comes, up to `most` bytes; the rest is not waited for."""
     whole = bytearray()
-    async with aclosing(response.aiter_bytes()) as pieces:
-        async for piece in pieces:
-            whole += piece
-            if len(whole) >= most:
-                break
+    async for piece in pieces:
+        whole += piece
+        if len(whole) >= most:
+            break
     return bytes(whole[:most])
 
 

@@ -1,7 +1,8 @@
 """What the program may be told from outside: flag, else environment, else settings.toml, else default, checked once.
 
 `SETTINGS` is the one table of them; the command line, the reference page and ``agent-graph status`` read it. The limits
-of `core.limits` are settings too: ``AGENT_GRAPH_LIMITS__<NAME>``, or ``[limits]`` in settings.toml.
+of `core.limits` are settings too: ``AGENT_GRAPH_LIMITS__<NAME>``, or ``[limits]`` in settings.toml. Named model hosts
+are read by `settings.hosts`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
+from agent_graph.settings.hosts import HostSetting, read_hosts
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
 LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
 DEFAULT: Final = "default"
+TABLES: Final = ("limits", "hosts")
+"""Tables of settings.toml with keys of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,11 @@ class Settings:
     ollama_host: str
     ollama_api_key: str = field(repr=False)
     ollama_num_parallel: int
+    openai_base_url: str
+    openai_api_key: str = field(repr=False)
     provider: str
+    default_host: str
+    """The named host that is asked where a model names none; "" for the provider."""
     script: Path | None
     toolsets: tuple[str, ...]
     policy_profile: str
@@ -65,6 +73,8 @@ class Settings:
     retention_runs: int
     retention_bytes: int
     limits: Limits
+    hosts: tuple[HostSetting, ...]
+    """The named model hosts, in the order of their names."""
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
     ``default``."""
@@ -84,7 +94,7 @@ class Settings:
         return self.sources[name] != DEFAULT
 
     def describe(self) -> JsonObject:
-        """Every setting as {value, source}, secrets masked; limits under ``limits`` with their ceiling."""
+        """Every setting as {value, source}, secrets masked; limits (with their ceiling) and named hosts in tables."""
         body: JsonObject = {}
         for setting in SETTINGS:
             body[setting.name] = {"value": self._shown(setting), "source": self.sources[setting.name]}
@@ -97,6 +107,7 @@ class Settings:
             }
             for f in fields(Limits)
         }
+        body["hosts"] = {host.name: host.describe() for host in self.hosts}
         return body
 
     def _shown(self, setting: Setting) -> Any:
@@ -133,9 +144,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         env="OLLAMA_NUM_PARALLEL",
     ),
     Setting(
-        "provider", "who answers: auto (Ollama, else the embedded model), ollama, embedded or scripted",
-        read.one_of("auto", "ollama", "embedded", "scripted", later=("openai",)),
+        "openai_base_url", "the OpenAI-style server of provider `openai`, with its `/v1`", read.openai_host,
+        default="https://api.openai.com/v1", env="OPENAI_BASE_URL",
+    ),
+    Setting("openai_api_key", "sent to that server as a bearer token", read.text, env="OPENAI_API_KEY", secret=True),
+    Setting(
+        "provider", "who answers: auto (Ollama, else the embedded model), ollama, openai, embedded or scripted",
+        read.one_of("auto", "ollama", "openai", "embedded", "scripted"),
         default="auto", flag="--provider", env="AGENT_GRAPH_PROVIDER",
+    ),
+    Setting(
+        "default_host", "the named host that is asked for a model without a prefix, where the provider is auto",
+        read.text, env="AGENT_GRAPH_DEFAULT_HOST",
     ),
     Setting(
         "script", "a file of answers in place of a model; makes the provider scripted", read.file,
@@ -194,7 +214,9 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     values |= {s.name: _find(s, flags, environ, in_file, sources) for s in SETTINGS[1:]}
     _settle_provider(values, sources)
     limits = _limits(environ, in_file.get("limits", {}), sources)
-    return Settings(**values, limits=limits, sources=sources)
+    hosts = read_hosts(in_file.get("hosts", {}), environ, file_name=FILE_NAME)
+    _settle_default_host(values, sources, hosts)
+    return Settings(**values, limits=limits, hosts=hosts, sources=sources)
 
 
 def _find(
@@ -233,6 +255,19 @@ def _settle_provider(values: dict[str, Any], sources: dict[str, str]) -> None:
         )
 
 
+def _settle_default_host(values: dict[str, Any], sources: Mapping[str, str], hosts: tuple[HostSetting, ...]) -> None:
+    """A default host is one of those there are; who says on the command line who answers needs none."""
+    name, known = values["default_host"], tuple(host.name for host in hosts)
+    if name and name not in known:
+        there = f"there are: {', '.join(known)}" if known else f"there is no table [hosts.{name}] in {FILE_NAME}"
+        where = sources["default_host"]
+        raise SettingInvalid(
+            f"default_host ({where}) is {name!r}: no host has that name; {there}.", setting="default_host"
+        )
+    if values["provider"] != "auto" or sources["ollama_host"].startswith("flag "):
+        values["default_host"] = ""
+
+
 def _read_file(data_dir: Path | None) -> dict[str, Any]:
     """settings.toml as a table; {} when there is none. Every key is known and every value a text, number or list."""
     path = data_dir / FILE_NAME if data_dir else None
@@ -251,11 +286,11 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
         raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
     if isinstance(body.get("retention"), dict):
         body |= {f"retention_{name}": value for name, value in body.pop("retention").items()}
-    known = (*(s.name for s in SETTINGS if s.in_file), "limits")
+    known = (*(s.name for s in SETTINGS if s.in_file), *TABLES)
     for key, value in body.items():
         if key not in known:
             raise SettingInvalid(f"{path}: there is no setting {key!r}{read.suggestion(key, known)}.", setting=key)
-        if isinstance(value, dict) != (key == "limits") or isinstance(value, bool | float):
+        if isinstance(value, dict) != (key in TABLES) or isinstance(value, bool | float):
             raise SettingInvalid(f"{path}: {key} has the wrong type.", setting=key)
         if isinstance(value, list):
             body[key] = ",".join(map(str, value))

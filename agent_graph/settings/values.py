@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.errors import SettingInvalid
-from agent_graph.llm.hosts import parse_host
+from agent_graph.llm.hosts import parse_host, parse_openai
 
 MEMORY: Final = ":memory:"
 """The data folder that is none: everything is gone when the process ends."""
@@ -37,11 +37,20 @@ def file(value: str) -> Path | None:
 
 
 def host(value: str) -> str:
-    """An address, in which no secret stands."""
+    """Ollama's address, in which no secret stands."""
+    return _address(value, parse_host, key="OLLAMA_API_KEY")
+
+
+def openai_host(value: str) -> str:
+    """The base of an OpenAI-style server, in which no secret stands."""
+    return _address(value, parse_openai, key="OPENAI_API_KEY")
+
+
+def _address(value: str, parse: Callable[[str], object], *, key: str) -> str:
     if "@" in value.partition("://")[2] or "@" in value.partition("/")[0]:
-        raise ValueError("it holds a user name or password; a key goes into OLLAMA_API_KEY")
+        raise ValueError(f"it holds a user name or password; a key goes into {key}")
     try:
-        parse_host(value)
+        parse(value)
     except SettingInvalid as wrong:
         raise ValueError(wrong.details.get("reason", wrong.message)) from None
     return value.strip()

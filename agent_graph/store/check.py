@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.store import chain, runs
-from agent_graph.store.db import Mode, connect, disconnect, on_thread, store_error, tune_reader
+from agent_graph.store.db import Mode, connect, disconnect, on_thread, tune_reader
 from agent_graph.store.migrate import inspect, schema_version
+from agent_graph.store.sqlite_errors import store_error
 
 # every run with what its chain is checked against
 RUNS: Final = "SELECT run_no, run_id, first_seq, seq, head FROM runs ORDER BY run_no"

@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical, parse_json
 from agent_graph.errors import InvalidRequest
-from agent_graph.store.db import corrupt
+from agent_graph.store.sqlite_errors import corrupt
 
 _BYTES: Final = 2**31 - 1  # SQLite's own limit on a value
 _DEPTH: Final = 900  # above the ceiling on JSON depth, below what the parser's recursion can take

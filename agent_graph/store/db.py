@@ -1,8 +1,8 @@
-"""One database: its connections, the group-commit writer and what SQLite's errors mean; knows no table.
+"""One database: its connections and the group-commit writer; knows no table.
 
 Writers queue; whatever is queued when the connection is free shares one transaction, hence one fsync. While that
-fsync runs the next group gathers, so nobody waits for more than the one under way and its own. Where a commit waits for
-no disk, one that is alone is made on the loop's own thread: the way to another and back takes longer than it does.
+fsync runs the next group gathers, so nobody waits for more than the one under way and its own. A short job that is
+alone is done on the loop's own thread while the disk is prompt: the way to another and back takes longer than it does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import aiosqlite
 
-from agent_graph.errors import AgentGraphError, StoreBusy, StoreCorrupt, StoreFull, StoreUnusable
+from agent_graph.errors import AgentGraphError, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
-from agent_graph.store.folder import is_full
+from agent_graph.store.sqlite_errors import BUSY_MS, is_busy, store_error
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -30,12 +30,11 @@ again, after what it did was undone."""
 Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
 
-BUSY_MS: Final = 5_000
-_WRITES: Final = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_SHMSIZE)
-"""How SQLite tells of a quota or a limit on a file's size, and of a real fault of the disk: only for ``ENOSPC`` does it
-say that it is full."""
 _WAL_KEPT_BYTES: Final = 16 * 2**20
 _TURN_S: Final = 0.001
+"""What one may keep the loop for: a disk that needs longer is waited for on the connection's thread."""
+_FADING: Final = 0.8
+"""What is left, at each commit, of the longest that one took: a disk that stalled is not trusted again at once."""
 
 BEGIN_WRITE: Final = "BEGIN IMMEDIATE"  # takes the write lock now, not in the middle
 BEGIN_READ: Final = "BEGIN"  # several reads of one moment
@@ -44,6 +43,8 @@ ROLLBACK: Final = "ROLLBACK"  # nothing of the transaction happened
 SAVEPOINT: Final = "SAVEPOINT member"  # one member of a group begins
 RELEASE: Final = "RELEASE member"  # the member lands with the group
 ROLLBACK_TO: Final = "ROLLBACK TO member"  # the member is refused, the group goes on
+WAIT: Final = f"PRAGMA busy_timeout = {BUSY_MS}"  # for another program that holds the database
+WAIT_FOR_NOBODY: Final = "PRAGMA busy_timeout = 0"  # the loop is not to stand still for it
 
 REFUSALS: Final = (AgentGraphError, AlreadyAnswered, sqlite3.Error)
 """What undoes one job and not its group."""
@@ -97,6 +98,12 @@ class Database:
         self.path = path
         self._quick = synchronous == "normal"
         """A commit waits for no disk."""
+        self._in_use = threading.Lock()
+        """Held by whoever uses the writing connection, on whichever thread."""
+        self._present = 0
+        """How many callers have something to write that is not written."""
+        self._slowest_s = 0.0
+        """The longest that a transaction of one job took lately."""
         self._turn_ends = 0.0
         self.transactions = 0
         """How many write transactions were committed."""
@@ -109,33 +116,67 @@ class Database:
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def write(self, job: Job[T]) -> T:
+    async def write(self, job: Job[T], *, brief: bool = False) -> T:
         """Run `job` in a transaction, perhaps together with others; durable when this returns.
 
-        What `job` raises undoes `job` alone. A caller that is cancelled while it waits in the queue has written
-        nothing; later, it may have. Raises `StoreFull`, `StoreBusy`, `StoreCorrupt`, `StoreUnusable`.
+        A `brief` one may be done on the loop's thread. What `job` raises undoes `job` alone. A caller that is cancelled
+        while it waits in the queue has written nothing; later, it may have. Raises `StoreFull`, `StoreBusy`,
+        `StoreCorrupt`, `StoreUnusable`.
         """
         self._check_open()
-        if self._writing or self._crowded:
-            return await self._enqueue(job)
+        self._present += 1
         try:
-            result = await self._write_alone(job)
+            done = await self._write_here(job) if brief and self._slowest_s < _TURN_S else None
+            if done is None:
+                if self._writing or self._crowded:
+                    return await self._enqueue(job)
+                done = await self._write_alone(job)
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
+        finally:
+            self._present -= 1
         self.transactions += 1
-        return cast("T", result[0])
+        return cast("T", done[0])
+
+    async def _write_here(self, job: Job[T]) -> list[object] | None:
+        """Do it on the loop's thread; None when others write too, or another program holds the database."""
+        if not self._quick and not self._crowded:
+            await asyncio.sleep(0)  # a disk's wait is worth sharing: whoever is about to write says so meanwhile
+        if self._writing or self._crowded or self._present > 1 or not self._in_use.acquire(blocking=False):
+            return None
+        connection = self._writer._conn
+        try:
+            connection.execute(WAIT_FOR_NOBODY)
+            done = self._timed([job], connection)
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                raise
+            done = None
+        finally:
+            connection.execute(WAIT)
+            self._in_use.release()
+        await self.give_way()
+        return done
 
     async def _write_alone(self, job: Job[T]) -> list[object]:
-        """Half the loop's work of a group of one."""
-        if self._quick:
-            done = transact([job], self._writer._conn)
-            await self.give_way()
-            return done
+        """On the connection's thread: half the loop's work of a group of one."""
         self._writing = True
         try:
-            return await on_thread(self._writer, partial(transact, [job]))
+            return await on_thread(self._writer, partial(self._transact, [job]))
         finally:  # even when this caller is cancelled: the thread works in order, the next group comes after it
             self._next_group()
+
+    def _transact(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
+        with self._in_use:
+            return self._timed(jobs, connection)
+
+    def _timed(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
+        began = time.perf_counter()
+        try:
+            return transact(jobs, connection)
+        finally:
+            if len(jobs) == 1:
+                self._slowest_s = max(time.perf_counter() - began, _FADING * self._slowest_s)
 
     async def read(self, query: Job[T]) -> T:
         """Run `query` on one consistent state of the database. Raises as `write` does."""
@@ -156,17 +197,21 @@ class Database:
         `write` does."""
         self._check_open()
         try:
-            return job(self._writer._conn) if self._quick and not self._writing else await on_thread(self._writer, job)
+            return await on_thread(self._writer, partial(self._aside, job))
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
+
+    def _aside(self, job: Job[T], connection: sqlite3.Connection) -> T:
+        with self._in_use:
+            return job(connection)
 
     async def aclose(self) -> None:
         """Finish what is queued, then close; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
-        if self._writing:
-            await self._enqueue(_nothing)  # nothing can queue behind it any more
+        if self._writing or self._present:
+            await self._enqueue(_nothing)  # nobody can come behind those who are there
         if self._reader is not self._writer:
             await disconnect(self._reader)
         await disconnect(self._writer)  # last, so that it merges the write-ahead log into the file and removes it
@@ -203,13 +248,13 @@ class Database:
         """One transaction for the group; if that fails as a whole, one for each, so that none fails for another."""
         if not group:
             return
-        hop = on_thread(self._writer, partial(transact, [job for job, _ in group]))
+        hop = on_thread(self._writer, partial(self._transact, [job for job, _ in group]))
         (outcome,) = await asyncio.gather(hop, return_exceptions=True)
         if not isinstance(outcome, BaseException):
             self.transactions += 1
             for (_, future), result in zip(group, outcome, strict=True):
                 self._settle(future, result)
-        elif len(group) == 1 or _is_busy(outcome):  # trying a busy database again would wait once more for each
+        elif len(group) == 1 or is_busy(outcome):  # trying a busy database again would wait once more for each
             for _, future in group:
                 self._settle(future, outcome)
         else:
@@ -280,7 +325,7 @@ def look(query: Job[T], connection: sqlite3.Connection) -> T:
 
 def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
     """What every writing connection is set to."""
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    connection.execute(WAIT)
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # says something to a new file only, and before it is WAL
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
@@ -291,41 +336,6 @@ def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
 
 def tune_reader(connection: sqlite3.Connection) -> None:
     """What every reading connection is set to."""
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    connection.execute(WAIT)
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
-
-
-def corrupt(path: Path | None, check: str) -> StoreCorrupt:
-    """The error for a damaged database: the file, the check that failed and what to do."""
-    return StoreCorrupt(
-        f"The database {path or 'in memory'} is damaged ({check}). It was left as it is: move it away and put a copy "
-        "of it back, or start with another data folder.",
-        path=str(path or ""),
-        check=check,
-    )
-
-
-def store_error(error: sqlite3.Error, path: Path | None) -> Exception:
-    """Our error for one of SQLite's, by its primary result code; one that is a bug of ours stays as it is."""
-    extended = getattr(error, "sqlite_errorcode", 0)
-    code = extended & 0xFF
-    where = str(path or "in memory")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return corrupt(path, str(error))
-    if code == sqlite3.SQLITE_FULL or (extended in _WRITES and path is not None and is_full(path)):
-        return StoreFull(f"No space is left for the database {where}; nothing was written. Make room and try again.")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy(
-            f"The database {where} was held by another program for {BUSY_MS // 1000} s; nothing was written. Try again."
-        )
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreUnusable(f"The database {where} cannot be used: {error}. Check the disk and the file's owner.")
-    return error
-
-
-def _is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in (
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    )

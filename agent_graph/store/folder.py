@@ -89,12 +89,16 @@ def file_system(folder: Path) -> str:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return ""
-    where, found, longest = folder.absolute().resolve(), "", -1
+    where = folder.absolute().resolve()
+    above = {str(where), *map(str, where.parents)}
+    found, longest = "", 0
     for line in mounts:
         before, _, after = line.partition(" - ")
-        point = Path(before.split(" ")[4].encode().decode("unicode_escape"))  # a space is written as \\040
-        if (where == point or point in where.parents) and len(point.parts) >= longest:
-            found, longest = after.split(" ")[0], len(point.parts)
+        point = before.split(" ")[4]
+        if "\\" in point:
+            point = point.encode().decode("unicode_escape")  # a space is written as \\040
+        if point in above and len(point) >= longest:
+            found, longest = after.split(" ")[0], len(point)
     return found
 
 

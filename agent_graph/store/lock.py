@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import platform
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -73,7 +72,7 @@ async def lock_folder(folder: Path, *, now_ms: int, reach: str = "") -> FolderLo
     finally:
         if not held:
             os.close(descriptor)
-    note = canonical({"pid": os.getpid(), "host": platform.node(), "started_at_ms": now_ms, "reach": reach})
+    note = canonical({"pid": os.getpid(), "host": os.uname().nodename, "started_at_ms": now_ms, "reach": reach})
     with contextlib.suppress(OSError):  # a full disk takes no note, and the lock holds without it
         os.fchmod(descriptor, PRIVATE_FILE)
         os.ftruncate(descriptor, 0)
@@ -138,7 +137,7 @@ def _note(path: Path) -> JsonObject:
 
 def _locked(folder: Path, owner: JsonObject) -> DataDirLocked:
     who = f"process {owner['pid']}" if "pid" in owner else "another process"
-    if owner.get("host") not in (None, platform.node()):
+    if owner.get("host") not in (None, os.uname().nodename):
         who += f" on {owner['host']}"
     reach = owner.get("reach")
     through = f"Talk to it through {reach}, stop it" if reach else "Stop it"

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.errors import StoreForeign, StoreNewer
-from agent_graph.store.db import BEGIN_WRITE, COMMIT, ROLLBACK, corrupt
+from agent_graph.store.db import BEGIN_WRITE, COMMIT, ROLLBACK
+from agent_graph.store.sqlite_errors import corrupt
 
 APPLICATION_ID: Final = 0x41475248
 """Written into the header of every database of ours (the letters AGRH)."""

@@ -115,7 +115,8 @@ class SqliteRuns:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
         extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
-        there, weight = await self._database.write(partial(write_commit, commit, extension))
+        job = partial(write_commit, commit, extension)
+        there, weight = await self._database.write(job, brief=commit.snapshot is None)
         self._remember(run_id, there)
         self._aside.pop(run_id, None)
         return weight

@@ -22,7 +22,6 @@ from agent_graph.store.db import (
     connect,
     disconnect,
     on_thread,
-    store_error,
     tune,
     tune_reader,
 )
@@ -32,6 +31,7 @@ from agent_graph.store.migrate import inspect, migrate, settle_schema
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
+from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 

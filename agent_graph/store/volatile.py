@@ -17,8 +17,9 @@ import aiosqlite
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
-from agent_graph.store.db import Database, Job, look, store_error, transact
+from agent_graph.store.db import Database, Job, look, transact
 from agent_graph.store.runs import SqliteRuns, find_row, write_commit
+from agent_graph.store.sqlite_errors import store_error
 
 T = TypeVar("T")
 MOST_PUT_OFF: Final = 20_000
@@ -33,7 +34,7 @@ class MemoryDatabase(Database):
         self.put_off: Callable[[sqlite3.Connection], None] | None = None
         """Writes what was put off; done before any other job."""
 
-    async def write(self, job: Job[T]) -> T:
+    async def write(self, job: Job[T], *, brief: bool = True) -> T:  # noqa: ARG002  (all are done here)
         self.settle()
         [result] = self._do(partial(transact, [job]))
         self.transactions += 1

@@ -59,7 +59,7 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, _input(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, answer=answer if call.key else None,
+        started_by=call.caller.client, answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row)
 

@@ -65,7 +65,7 @@ async def _server(deps: Deps) -> JsonObject:
     return {
         "resource": "server", "version": __version__, "storage": deps.store.storage,
         "data_dir": deps.data_dir,
-        "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, "provider": await model_host(deps.models),
+        "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, **await _hosts(deps.models),
         "runs": dict(await deps.store.runs.counts()),
         "capacity": {
             "active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load(),
@@ -75,17 +75,35 @@ async def _server(deps: Deps) -> JsonObject:
     }  # fmt: skip
 
 
-async def model_host(host: Models) -> JsonObject:
-    """The model host's health, asked now; a host that is away is an answer, not an error."""
+async def _hosts(models: Models) -> JsonObject:
+    provider, named = await asyncio.gather(model_host(models), named_hosts(models))
+    return {"provider": provider, "hosts": dict(named)}
+
+
+async def model_host(models: Models) -> JsonObject:
+    """The health of the host that is asked where none is named, asked now; one that is away is no error."""
+    return await _health(models, models.default_host)
+
+
+async def named_hosts(models: Models) -> dict[str, JsonObject]:
+    """The health of each host that the settings name, all asked at once; `default` tells which needs no prefix."""
+    found = await asyncio.gather(*(_health(models, name) for name in models.names))
+    return {
+        name: {**health, "default": name == models.default_host}
+        for name, health in zip(models.names, found, strict=True)
+    }
+
+
+async def _health(models: Models, name: str) -> JsonObject:
     try:
         async with asyncio.timeout(HEALTH_S):
-            chosen = await host.get()
-            models = await chosen.client.models()
+            chosen = await models.find() if name == models.default_host else await models.host(name)
+            listed = await chosen.client.models()
     except AgentGraphError as error:
         return {"ok": False, "error_code": error.code, "error": error.message}
     except TimeoutError:
         return {"ok": False, "error_code": "MODEL_UNREACHABLE", "error": f"no answer within {HEALTH_S:.0f} s"}
     return {
         "ok": True, "provider": chosen.client.provider, "host": chosen.client.host, "default_model": chosen.model,
-        "models": [model.name for model in models],
+        "models": [model.name for model in listed],
     }  # fmt: skip

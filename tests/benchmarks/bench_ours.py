@@ -2,6 +2,8 @@
 
 Runs with the folder of those programs on PYTHONPATH (see ``make bench``). Pure nodes are transforms; a node that sleeps
 or leaves a trace is a model that a function of ours answers for. Modes: full, normal (durable), memory.
+
+What a run imports when it needs it is imported above, as the other programs do it: the clock covers runs alone.
 """
 
 import time
@@ -15,6 +17,11 @@ from typing import Any  # noqa: E402
 
 from _common import SLEEP, NodeLog, layered, main, payload  # noqa: E402
 
+import agent_graph.core.nodes.human_approval  # noqa: E402
+import agent_graph.core.nodes.state_transform  # noqa: E402
+import agent_graph.core.ops.transforms  # noqa: E402
+import agent_graph.store.lock  # noqa: E402
+import agent_graph.store.sqlite  # noqa: E402, F401
 from agent_graph.app import open_app  # noqa: E402
 from agent_graph.core.outcome import state  # noqa: E402
 from agent_graph.engine.commands import Decide  # noqa: E402

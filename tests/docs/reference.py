@@ -13,6 +13,7 @@ from agent_graph.llm import script_file
 from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
 from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
 from agent_graph.settings import LIMITS_PREFIX, SETTINGS
+from agent_graph.settings.hosts import FIELDS, PREFIX
 
 FAMILIES = (
     errors.InvalidRequest, errors.NotFound, errors.Conflict, errors.Refused, errors.Upstream, errors.Corrupt,
@@ -74,6 +75,16 @@ def _settings_lines() -> Iterator[str]:
         key = f"`{s.key}`" if s.in_file else ""
         default = "the system's place for user data" if s.name == "data_dir" else s.default and f"`{s.default}`"
         yield f"| {key} | {s.flag and f'`{s.flag}`'} | `{s.env}` | {default} | {s.meaning} |"
+    yield ""
+    yield "## Named hosts"
+    yield ""
+    yield "In settings.toml a table `[hosts.NAME]`, in the environment one variable a field. A name has small letters,"
+    yield "digits, `-` and `_`. See [several model hosts](../howto/several-model-hosts.md)."
+    yield ""
+    yield "| field | environment | meaning |"
+    yield "|---|---|---|"
+    for name, meaning in FIELDS.items():
+        yield f"| `{name}` | `{PREFIX}NAME__{name.upper()}` | {meaning} |"
     yield ""
     yield "## Limits"
     yield ""

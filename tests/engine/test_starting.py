@@ -179,3 +179,35 @@ async def test_text_is_shown_while_it_streams_and_never_stored() -> None:
         assert "".join(pieces) == "abcdef"
         assert not room.shell.notify._watches
         assert not room.shell.notify._deltas
+
+
+async def test_racing_starts_with_one_key_get_the_last_place_together(tmp_path: Path) -> None:
+    gates = Gates("draft")
+    async with opened(ScriptedModel(gates), tmp_path, active_runs=1, queued_runs=1) as room:
+        await room.start(DRAFT)
+        answers = await asyncio.gather(
+            *(room.call("graph_run_start", graph_id="case", input="x", idempotency_key="k") for _ in range(10))
+        )
+        assert answers[0]["ok"]
+        assert all(answer == answers[0] for answer in answers)
+        again = await room.call("graph_run_start", graph_id="case", input="x", idempotency_key="k")
+        assert again == answers[0], "with the queue full, a key that is known still has its answer"
+        other = await room.call("graph_run_start", graph_id="case", input="y", idempotency_key="k")
+        assert other["error_code"] == "IDEMPOTENCY_CONFLICT"
+        assert (await room.call("graph_run_start", graph_id="case", input="x"))["error_code"] == "RUN_CAPACITY"
+        assert sum((await room.store.runs.counts()).values()) == 2
+        gates.open("draft")
+
+
+async def test_a_run_that_is_cancelled_in_the_queue_leaves_its_place_there_to_another() -> None:
+    gates = Gates("draft")
+    async with opened(ScriptedModel(gates), active_runs=1, queued_runs=2) as room:
+        first, *queued = [await room.start(DRAFT) for _ in range(3)]
+        assert (await room.call("graph_run_start", graph_id="case"))["error_code"] == "RUN_CAPACITY"
+        for run_id in queued:
+            await room.data("graph_run_cancel", run_id=run_id, reason="no need")
+            assert (await room.ended(run_id)).status == "cancelled"
+        others = [str((await room.data("graph_run_start", graph_id="case"))["run_id"]) for _ in range(2)]
+        assert (await room.call("graph_run_start", graph_id="case"))["error_code"] == "RUN_CAPACITY"
+        gates.open("draft")
+        assert {(await room.ended(run_id)).status for run_id in (first, *others)} == {"completed"}

@@ -169,6 +169,8 @@ Responder = Callable[[Request], Awaitable[Response | None]]
 class OllamaServer:
     """The server; `requests` holds everything that came, `most_at_once` how many chats were ever open together."""
 
+    chat_path = "/api/chat"
+
     def __init__(
         self, *models: Model | str, prefix: str = "", key: str = "", responder: Responder | None = None
     ) -> None:
@@ -213,7 +215,7 @@ class OllamaServer:
 
     @property
     def chats(self) -> list[Request]:
-        return [request for request in self.requests if request.path == "/api/chat"]
+        return [request for request in self.requests if request.path == self.chat_path]
 
     def count(self, text: str) -> int:
         """How many chats came whose prompt holds `text`."""
@@ -245,13 +247,13 @@ class OllamaServer:
             writer.close()
 
     async def _serve(self, request: Request, connection: _Connection) -> bool:
-        chat = request.path == "/api/chat"
+        chat = request.path == self.chat_path
         self._open += chat
         self.most_at_once = max(self.most_at_once, self._open)
         try:
             response = await self._answer(request)
             if chat and response.status == 200 and request.body.get("stream") is False:
-                response = _at_once(response)
+                response = self.at_once(response)
             return await connection.send(request, response)
         finally:
             self._open -= chat
@@ -295,6 +297,10 @@ class OllamaServer:
             reason = "unload" if request.body.get("keep_alive") == 0 else "load"
             return Response(encoded([line(done=True, done_reason=reason)]))
         return (await self._responder(request) if self._responder else None) or self._ruled(request)
+
+    def at_once(self, response: Response) -> Response:
+        """A stream as the one object that ``stream: false`` asks for."""
+        return _at_once(response)
 
     def _ruled(self, request: Request) -> Response:
         for rule in self._rules:

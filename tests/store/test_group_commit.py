@@ -12,8 +12,9 @@ import pytest
 
 from agent_graph.errors import RunNotFound, SequenceConflict, StoreBusy, StoreCorrupt, StoreFull, StoreUnusable
 from agent_graph.store.base import Commit
-from agent_graph.store.db import on_thread, store_error
+from agent_graph.store.db import on_thread
 from agent_graph.store.sqlite import SqliteStore, open_store
+from agent_graph.store.sqlite_errors import store_error
 from tests.store.rows import answered, begin, events, run, start, step
 
 
@@ -175,8 +176,11 @@ async def test_a_database_held_by_another_program_is_busy_and_can_be_read(path: 
         await store.runs.commit(step(1, "run-1"))
 
 
-async def test_a_writer_waits_for_another_program_while_readers_do_not(path: Path) -> None:
-    async with await open_store(path) as store:
+@pytest.mark.parametrize("synchronous", ["full", "normal"])
+async def test_a_writer_waits_for_another_program_while_readers_do_not(
+    path: Path, synchronous: Literal["full", "normal"]
+) -> None:
+    async with await open_store(path, synchronous=synchronous) as store:
         await begin(store, "run-1")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -188,6 +192,20 @@ async def test_a_writer_waits_for_another_program_while_readers_do_not(path: Pat
         other.close()
         await commit
         assert (await store.runs.get("run-1")).seq == 3
+
+
+@pytest.mark.parametrize("synchronous", ["full", "normal"])
+async def test_a_brief_job_alone_keeps_to_the_loops_thread_until_the_disk_stalls(
+    path: Path, synchronous: Literal["full", "normal"]
+) -> None:
+    async with await open_store(path, synchronous=synchronous) as store:
+        database, here = store.database, threading.get_ident()
+        database._slowest_s = 0.0
+        assert await database.write(lambda _: threading.get_ident(), brief=True) == here
+        assert await database.write(lambda _: threading.get_ident()) != here
+        database._slowest_s = 1.0
+        assert await database.write(lambda _: threading.get_ident(), brief=True) != here
+        assert 0.5 < database._slowest_s < 1.0  # trusted again after some that were prompt
 
 
 async def test_readers_see_each_commit_whole(path: Path) -> None:
