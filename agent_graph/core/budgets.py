@@ -20,7 +20,13 @@ LLM_CALLS: Final = "max_llm_calls"
 TOKENS: Final = "max_tokens"
 NODES: Final = "max_nodes"
 WALL_CLOCK: Final = "max_wall_clock_ms"
-NAMES: Final = (LLM_CALLS, TOKENS, NODES, WALL_CLOCK)
+MEANING: Final = {
+    LLM_CALLS: "calls of models",
+    TOKENS: "tokens of prompts and answers",
+    NODES: "firings of nodes",
+    WALL_CLOCK: "milliseconds from its start on",
+}
+NAMES: Final = tuple(MEANING)
 MOST: Final = 10**15
 """No bound is larger."""
 ON_BUDGET: Final = "on_budget"

@@ -21,8 +21,8 @@ from agent_graph.core.weights import Slot
 
 FORMAT = 4
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
+    "run_id", "graph_version", "input", "thread_id", "model", "seq", "at_ms", "lifecycle", "error", "failure",
+    "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
 )  # fmt: skip
 
 

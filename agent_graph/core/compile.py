@@ -150,19 +150,21 @@ def _where_written(node: ParsedNode, path: str) -> str:
 
 def _shape_issues(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> tuple[JsonObject, list[Issue]]:
     """What the graph as a whole shows, and the facts that are stored with it."""
-    from agent_graph.core import conflicts, cycles, iterations, results
+    from agent_graph.core import cheapest, conflicts, cycles, iterations, results
 
     top: Any = parsed.top
     ways = wiring.ways(built)
     bounds = iterations.loop_bounds(wiring)
     least = iterations.default_bound(bounds, built)
     declared = top.get("max_iterations")
+    racing = conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
+    built.reachable |= built.reach(wiring.elsewhere)  # from here on; on their way to it nothing runs beside it
     issues = _unreachable(wiring, built)
     issues += _without_default(wiring)
     issues += cycles.endless_cycles(wiring, built, ways)
     if declared is not None:
         issues += iterations.too_few(wiring, built, ways, declared=declared)
-    issues += conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
+    issues += [*cheapest.below_shortest(wiring, ways, budgets=top.get("budgets", {})), *racing]
     output, found = results.infer(wiring, built, ways, declared=top.get("output_key", ""))
     issues += found
     compiled: JsonObject = {

@@ -21,7 +21,7 @@ def infer(wiring: Wiring, built: Topology, ways: Sequence[Selections], *, declar
         return Output("" if declared == CURRENT else declared, declared=True), []
     ends = _ending(wiring, built, ways)
     paths = {node: _written(wiring, node) for node in ends}
-    if len(ends) > 1 and _splits(built, ways, ends):
+    if len(ends) > 1 and _splits(built, ways, ends, wiring.elsewhere):
         return Output(), [_issue(wiring, paths)]
     if len(set(paths.values())) == 1:
         return Output(paths[ends[0]]), []
@@ -49,8 +49,8 @@ def _written(wiring: Wiring, node: int) -> str:
             return str(config.output_key)
 
 
-def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int]) -> bool:
-    """Some selection sends tokens on ways that do not all meet again before the end."""
+def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int], elsewhere: Sequence[int]) -> bool:
+    """Some selection, or where `on_budget` leads, sends tokens on ways that do not all meet again before the end."""
     count = built.node_count
     to_end = set(ends)
     useful = _leading_to(ways, ends)
@@ -67,6 +67,7 @@ def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int]) ->
                 into[node].append(target)
             if len(there) > 1:
                 forks.append(there)
+    forks += [[node for node in elsewhere if node != EXIT]] if len(elsewhere) > 1 else []
     after = immediate_dominators(count, out, into)
     return any(_meeting(there, after, count) == count for there in forks)
 

@@ -67,6 +67,8 @@ class Run:
     """What its steps apply, as it was accepted with."""
     seq: int = 0
     """The number of events folded, and the seq of the next one."""
+    at_ms: int = 0
+    """The latest time of these events."""
     lifecycle: str = "new"
     """new, accepted, running, interrupted, completed, failed or cancelled."""
     error: JsonObject | None = None

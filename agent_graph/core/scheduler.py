@@ -117,4 +117,5 @@ def evolve(graph: Graph, run: Run, event: e.Event) -> Run:
     """Fold one fact into `run` (in place) and return it; facts about what is no longer there change nothing."""
     FOLDS[type(event.fact)](graph, run, event, event.fact)
     run.seq = event.seq + 1
+    run.at_ms = max(run.at_ms, event.at_ms)
     return run

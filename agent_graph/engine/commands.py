@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent_graph.core import approval
+from agent_graph.core import approval, spending
 from agent_graph.core import events as e
 from agent_graph.core.run import Run
 from agent_graph.errors import RunTerminal
@@ -52,12 +52,12 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Expire the gates whose time is over."""
+    """Expire the gates whose time is over, and the run whose own is."""
 
     answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
-        return approval.expired(run, now_ms)
+        return (*approval.expired(run, now_ms), *spending.overdue(run, now_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,14 @@ class Journal:
         """Nothing waits for the next commit."""
         return not self._pending
 
+    def now_ms(self) -> int:
+        """The time by the run's own events: it goes on from the latest, whatever was done to the clock meanwhile."""
+        return self._shell.clock.now_ms() + self._behind_ms
+
     def record(self, *facts: e.Fact) -> None:
         """Fold facts in; they are durable after the next `commit`."""
         for fact in facts:
-            event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
+            event = e.Event(self.run.seq, self.now_ms(), fact)
             evolve(self.graph, self.run, event)
             self._pending.append(event)
             if isinstance(fact, e.NodeFinished | e.NodeFailed):
@@ -126,6 +130,7 @@ class Journal:
 
     def _take_over(self, folded: Folded) -> None:
         self._since, self._weight = folded.since, folded.weight
+        self._behind_ms = max(0, folded.run.at_ms - self._shell.clock.now_ms())
         self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
 
     def _snapshot(self, count: int) -> bytes | None:

@@ -11,12 +11,12 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure
+from agent_graph.core import failure, spending
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
@@ -144,17 +144,23 @@ class Runner:
             self._wake.clear()
             await self._sleep()
 
-    def _over(self) -> tuple[e.TimerFired, ...]:
-        """The pauses between attempts that are over; nothing new is begun before a run is interrupted."""
-        return () if self._unreached is not None else failure.due(self.run, self._shell.clock.now_ms())
+    def _over(self) -> Sequence[e.Fact]:
+        """What the clock ends: the run's own time, pauses between attempts; none of these before an interruption."""
+        now_ms = self._journal.now_ms()
+        if refusal := spending.overdue(self.run, now_ms):
+            self._unreached = None
+            return refusal
+        return () if self._unreached is not None else failure.due(self.run, now_ms)
 
     async def _sleep(self) -> None:
-        """Until something is heard or asked, or the next pause between attempts is over."""
+        """Until something is heard or asked, or the clock ends something."""
         next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
-        if next_ms is None:
+        deadline_ms = spending.deadline_ms(self.run)
+        ahead = [at_ms for at_ms in (next_ms, deadline_ms) if at_ms is not None]
+        if not ahead:
             await self._wake.wait()
             return
-        left_ms = min(max(1, next_ms - self._shell.clock.now_ms()), LOOK_AGAIN_MS)
+        left_ms = min(max(1, min(ahead) - self._journal.now_ms()), LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left_ms / 1000):
                 await self._wake.wait()
@@ -199,7 +205,7 @@ class Runner:
         refusal: Exception = InternalError("a bug of ours stopped the run before this was handled; the log has more")
         try:
             try:
-                facts = command.facts(self.run, self._shell.clock.now_ms())
+                facts = command.facts(self.run, journal.now_ms())
             except AgentGraphError as wrong:
                 refusal = wrong
                 return
@@ -236,6 +242,7 @@ class Runner:
         journal = self._journal
         performs: list[Perform] = []
         while True:
+            journal.record(*spending.overdue(self.run, journal.now_ms()))
             actions = decide(journal.graph, self.run)
             if not actions or (journal.finishes and any(_finishes(action) for action in actions)):
                 await journal.commit()
