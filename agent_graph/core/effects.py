@@ -6,9 +6,10 @@ A step is one pure function, asked again after every answer:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 

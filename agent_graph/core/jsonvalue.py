@@ -114,8 +114,10 @@ def canonical(value: JsonValue) -> bytes:
         text = _sorted_text(value)
     except RecursionError:
         return _canonical_carefully(value)
-    # Either may only be text that looks like it; the careful way is right for both.
-    if isinstance(value, float) or _LOOKS_LIKE_FLOAT.search(text) or (not text.isascii() and _has_astral(text)):
+    # Either may only be text that looks like it; the careful way is right for both. A float has a point or an exponent,
+    # which Python writes with its sign: looking for these costs next to nothing.
+    pointed = "." in text or "e+" in text or "e-" in text
+    if (pointed and _has_float(value, text)) or (not text.isascii() and _has_astral(text)):
         return _canonical_carefully(value)
     return text.encode()
 
@@ -282,6 +284,10 @@ def _too_large(limit: int) -> InputTooLarge:
 
 def _canonical_carefully(value: JsonValue) -> bytes:
     return "".join(_chunks(value, _utf16_order, _es_number)).encode()
+
+
+def _has_float(value: JsonValue, text: str) -> bool:
+    return isinstance(value, float) or _LOOKS_LIKE_FLOAT.search(text) is not None
 
 
 def _has_astral(text: str) -> bool:

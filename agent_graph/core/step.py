@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
@@ -11,6 +11,7 @@ from agent_graph.core import spending
 from agent_graph.core.effects import AskApproval, CallModel, Done
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agent_graph.core.events import Event
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 RunStatus: TypeAlias = Literal["accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled"]

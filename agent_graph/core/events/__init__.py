@@ -8,7 +8,7 @@ fields that hold their default are left out, so a later optional field changes n
 from __future__ import annotations
 
 from dataclasses import MISSING as _NO_DEFAULT
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 from agent_graph.core.events.approvals import (
@@ -44,6 +44,7 @@ from agent_graph.core.events.runs import (
     RunStarted,
 )
 from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 __all__ = [
@@ -107,7 +108,7 @@ FACTS: dict[str, FactType] = {
 
 def _layout(cls: FactType) -> tuple[tuple[str, Any, bool], ...]:
     rows = []
-    for f in fields(cls):
+    for f in fields(cls):  # type: ignore[arg-type]  # every fact is a dataclass
         default: Any = f.default
         factory: Any = f.default_factory
         if default is _NO_DEFAULT and factory is not _NO_DEFAULT:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 
-@dataclass(frozen=True, slots=True)
 class Fact:
     """What all facts share."""
+
+    __slots__ = ()
 
     type: ClassVar[str] = ""

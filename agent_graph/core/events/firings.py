@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from agent_graph.core.events.base import Fact
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 

@@ -8,10 +8,10 @@ is an error; `compare` alone reads it as null, as predicates do. A target that h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_graph.core.effects import Path, Write
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, json_equal
 from agent_graph.core.ops.operations import check, needs, overwrites, reads, writes
 from agent_graph.core.ops.overlay import Overlay, check_bounds
