@@ -94,13 +94,12 @@ def answered(run: Run, answer: ApprovalAnswer) -> None:
 
 def _unpark(run: Run, ledger: Ledger) -> None:
     """What was refused asks again, before those who wait for a place."""
-    for path in reversed(ledger.parked):
-        firing = run.firing(path)
-        if firing is not None and firing.declared.type in PLACED:
-            run.queue[path] = firing
-            run.queue.move_to_end(path, last=False)
-        elif firing is not None:
-            run.open[path] = firing
+    for firing in filter(None, map(run.firing, reversed(ledger.parked))):
+        if firing.declared.type in PLACED:
+            run.queue[firing.path] = firing
+            run.queue.move_to_end(firing.path, last=False)
+        else:
+            run.open[firing.path] = firing
     ledger.parked.clear()
 
 

@@ -65,6 +65,11 @@ def test_bounds_that_are_none_are_refused(given: Any, said: str) -> None:
         budgets.check(given)
 
 
+def test_bounds_are_taken_as_they_are_given() -> None:
+    given = {"max_tokens": 10**15, "max_nodes": 1, "on_budget": "pause", "max_wall_clock_ms": 5}
+    assert budgets.check(given) == given
+
+
 def test_of_two_bounds_the_lower_one_holds() -> None:
     own = {"max_nodes": 5, "max_tokens": 100, "on_budget": "pause"}
     assert tightened(own, {"max_nodes": 9, "max_tokens": 50, "max_llm_calls": 2}) == {
@@ -168,6 +173,14 @@ def test_a_call_that_is_made_again_is_another_call() -> None:
     assert [fact.tokens for fact in kinds(played, "budget_settled")] == ["unknown", "unknown"]
     played.answer("a#1")
     assert played.run.status == "failed"
+    same_after_every_cut(played)
+
+
+def test_an_answer_that_cannot_be_used_was_paid_for() -> None:
+    played = chain(max_llm_calls=3, max_tokens=5000).answer("a#1", " ", prompt_tokens=5, completion_tokens=2)
+    assert kinds(played, "budget_settled") == [e.BudgetSettled("a#1", 1, 7)]
+    played.go(e.TimerFired("a#1"))
+    assert [fact.attempt for fact in kinds(played, "budget_granted")] == [1, 2]
     same_after_every_cut(played)
 
 
@@ -424,10 +437,10 @@ def test_what_is_refused_after_it_fails_the_run() -> None:
 
 
 def test_what_ran_side_by_side_and_meets_there_is_told() -> None:
-    sometimes = router("r", "go", {"yes": ["b"]}, default=["END"])
-    nodes = [plain("p"), writes("a", k="of a"), sometimes, writes("b", k="of b"), llm("c"), llm("d"),
-             writes("e", done=1)]  # fmt: skip
-    graph = compiled(nodes, "p>a p>r a>c b>d c>END d>END e>END", output_key="done", max_parallelism=1,
+    ways = [router(f"to_{name}", "go", {"yes": [name]}, default=["END"]) for name in "ab"]
+    nodes = [plain("p"), *ways, writes("a", k="of a"), writes("b", k="of b"), llm("c"), llm("d"),
+             llm("f"), writes("e", done=1)]  # fmt: skip
+    graph = compiled(nodes, "p>to_a p>to_b a>c b>d c>f f>END d>END e>END", output_key="done", max_parallelism=1,
                      budgets=leading("e", max_llm_calls=1))  # fmt: skip
     played = play(graph, {"go": "yes"}).answer("c#1")
     (met,) = kinds(played, "write_conflict")
