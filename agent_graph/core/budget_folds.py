@@ -9,7 +9,10 @@ from agent_graph.core import spending
 from agent_graph.core.budgets import ON_BUDGET, WALL_CLOCK, Ledger
 from agent_graph.core.effects import ApprovalAnswer, ModelAnswer
 from agent_graph.core.firing import Firing
+from agent_graph.core.frame_tree import fail
+from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.places import admit
 from agent_graph.core.run import PLACED, Gate, Run
 from agent_graph.core.transfer import transfer
 
@@ -22,7 +25,7 @@ def started(run: Run, at_ms: int) -> None:
         run.ledger.deadline_ms = at_ms + run.ledger.most[WALL_CLOCK]
 
 
-def granted(run: Run, fact: e.BudgetGranted) -> None:
+def granted(_graph: Graph, run: Run, _event: e.Event, fact: e.BudgetGranted) -> None:
     """What was granted counts from here on, whether or not it is used."""
     ledger = run.ledger
     if ledger is None:
@@ -35,7 +38,7 @@ def granted(run: Run, fact: e.BudgetGranted) -> None:
         ledger.held[fact.firing] = fact.tokens
 
 
-def settled(run: Run, fact: e.BudgetSettled) -> None:
+def settled(_graph: Graph, run: Run, _event: e.Event, fact: e.BudgetSettled) -> None:
     """What was held is spent as counted, kept where it was not, or given back."""
     ledger = run.ledger
     if ledger is None or ledger.held.pop(fact.firing, None) is None:
@@ -49,7 +52,7 @@ def settled(run: Run, fact: e.BudgetSettled) -> None:
         ledger.unreported += 1
 
 
-def refused(run: Run, fact: e.BudgetRefused) -> None:
+def refused(_graph: Graph, run: Run, _event: e.Event, fact: e.BudgetRefused) -> None:
     """The run fails, asks for more, or goes elsewhere."""
     ledger = run.ledger
     if ledger is None:
@@ -62,10 +65,11 @@ def refused(run: Run, fact: e.BudgetRefused) -> None:
         if firing := run.open.pop(fact.firing, None):
             ledger.parked[firing.path] = None
             run.places -= firing.declared.type in PLACED
+            admit(run, run.frames[""])
         if fact.budget == WALL_CLOCK:
             _call_again(run)
-    elif run.failure is None:
-        run.failure = spending.error_of(run, fact)
+    else:
+        fail(run, run.frames[""], spending.error_of(run, fact))
 
 
 def opened(run: Run, gate: Gate) -> None:
@@ -87,9 +91,9 @@ def answered(run: Run, answer: ApprovalAnswer) -> None:
             ledger.deadline_ms = anew if name == WALL_CLOCK else ledger.deadline_ms + max(0, waited)
         ledger.refused, ledger.asked_at_ms = "", None
         _unpark(run, ledger)
-    elif run.failure is None:
+    else:
         said = "was not decided in time" if answer.decision == "expired" else f"was rejected by {answer.by}"
-        run.failure = spending.unraised(run, ledger, said)
+        fail(run, run.frames[""], spending.unraised(run, ledger, said))
 
 
 def _unpark(run: Run, ledger: Ledger) -> None:
@@ -101,6 +105,7 @@ def _unpark(run: Run, ledger: Ledger) -> None:
         else:
             run.open[firing.path] = firing
     ledger.parked.clear()
+    admit(run, run.frames[""])
 
 
 def _call_again(run: Run) -> None:
@@ -120,17 +125,17 @@ def _transfer(run: Run, ledger: Ledger, fact: e.BudgetRefused) -> None:
         ledger.untold.append(e.FiringCancelled(firing.path, GONE))
         ledger.settle(firing.path, firing.attempt, None)
     met = transfer(root, fact.targets)
-    ledger.untold += [e.WriteConflict(ON_BUDGET, c.key, c.winner, c.losers) for c in met]
+    run.met += [e.WriteConflict(ON_BUDGET, c.key, c.winner, c.losers) for c in met]
     run.frames = {"": root}
-    run.open, run.out = {}, {}
-    run.queue.clear()
-    run.pausing.clear()
-    run.told.clear()
-    run.places = 0
+    run.open, run.out, run.places = {}, {}, 0
+    for waiting in (run.queue, run.pausing, run.waits, run.told, run.closing):
+        waiting.clear()
+    admit(run, root)
 
 
-def _place(firing: Firing) -> tuple[str, int, int, int]:
-    return (firing.frame.path, firing.depth, firing.node, firing.nth)
+def _place(firing: Firing) -> tuple[int, str, int, int, int]:
+    """Those of inner frames before their owners."""
+    return (-firing.path.count("/"), firing.frame.path, firing.depth, firing.node, firing.nth)
 
 
 def told(run: Run, fact: e.Fact) -> None:

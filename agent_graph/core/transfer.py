@@ -23,8 +23,15 @@ def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
     frame.enabled, frame.running_set, frame.active = [], 0, 0
     nodes = [frame.graph.index[target] for target in targets if target != END]
     for node in nodes:
-        frame.give(node, merged)
+        give(frame, node, merged)
     if len(nodes) < len(targets) or not targets:
         frame.ended.append(merged)
-    frame.look_at(nodes)
+    frame.settle(nodes)
     return met
+
+
+def give(frame: Frame, node: int, token: Token) -> None:
+    """Put a token on a virtual edge to a node."""
+    frame.given[node] = token
+    frame.full.setdefault(node, set())
+    frame.active |= 1 << node

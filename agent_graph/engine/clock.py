@@ -25,7 +25,7 @@ class SystemClock:
         self._ticks = time.monotonic_ns() // 1_000_000
 
     def now_ms(self) -> int:
-        ticks = time.monotonic_ns() // 1_000_000
-        self._last = max(self._last + ticks - self._ticks, time.time_ns() // 1_000_000)
+        now_ms, ticks = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
+        self._last = max(self._last + ticks - self._ticks, now_ms)
         self._ticks = ticks
         return self._last

@@ -89,9 +89,10 @@ class Journal:
 
     def record(self, *facts: e.Fact) -> None:
         """Fold facts in; they are durable after the next `commit`."""
+        graph, run, now_ms = self.graph, self.run, self.now_ms()
         for fact in facts:
-            event = e.Event(self.run.seq, self.now_ms(), fact)
-            evolve(self.graph, self.run, event)
+            event = e.Event(run.seq, now_ms, fact)
+            evolve(graph, run, event)
             self._pending.append(event)
             if isinstance(fact, e.NodeFinished | e.NodeFailed):
                 self.finishes = True

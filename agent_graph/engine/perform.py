@@ -7,12 +7,14 @@ from typing import Final
 
 from agent_graph import errors
 from agent_graph.core import events as e
-from agent_graph.core.effects import answer_to_json
+from agent_graph.core.effects import CallModel, answer_to_json
 from agent_graph.core.jsonvalue import JsonObject, check_value
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.step import Perform
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
+from agent_graph.engine.tool_calls import described
 from agent_graph.llm.base import OnDelta
 
 CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
@@ -27,17 +29,18 @@ CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
 
 
 async def call_model(
-    perform: Perform, *, models: Models, limiter: Limiter, run_id: str, run_model: str, on_delta: OnDelta
-) -> e.ModelAnswered | e.NodeFailed:
+    perform: Perform, call: CallModel, *, models: Models, limiter: Limiter, connections: Connections, run_id: str,
+    run_model: str, on_delta: OnDelta,
+) -> e.ModelAnswered | e.NodeFailed:  # fmt: skip
     """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
 
     Both may be ``HOST/MODEL``. The host's place is waited for before any time limit starts. Cancelling closes the
     connection.
     """
-    asked = perform.effect.model or run_model
+    asked = call.model or run_model
     try:
         chosen = await models.find(asked)
-        client, call = chosen.client, replace(perform.effect, model=chosen.model)
+        client, call = chosen.client, await described(replace(call, model=chosen.model), connections)
         async with limiter.place(chosen.place, parallel=client.parallel, run_id=run_id, model=call.model):
             answer = await client.chat(call, on_delta)
         body = answer_to_json(replace(answer, host=chosen.name))
@@ -79,5 +82,5 @@ def _whole(text: str) -> str:
 def failure_of_a_bug(perform: Perform, bug: BaseException | None) -> e.NodeFailed:
     """What is recorded of a call that ended in a way no call should."""
     said = "it was cancelled from nowhere" if bug is None else _whole(f"{type(bug).__name__}: {bug}")
-    error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call to the model: {said}", "class": "bug"}
+    error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call: {said}", "class": "bug"}
     return e.NodeFailed(perform.firing, error, perform.attempt)

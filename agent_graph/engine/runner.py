@@ -11,18 +11,20 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure, spending
+from agent_graph.core import failure, spending, waits
+from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.tool_calls import call_tool
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -119,7 +121,9 @@ class Runner:
             return True
         if self._calls or self._unreached is not None:
             return False
-        return not self.run.pausing if self._begun else self._held()
+        if not self._begun:
+            return self._held()
+        return not self.run.pausing and not self._over()  # who waits for longer is woken by `expiry`
 
     async def _turn(self) -> None:
         """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
@@ -144,23 +148,22 @@ class Runner:
             self._wake.clear()
             await self._sleep()
 
-    def _over(self) -> Sequence[e.Fact]:
-        """What the clock ends: the run's own time, pauses between attempts; none of these before an interruption."""
+    def _over(self) -> tuple[e.Fact, ...]:
+        """What the clock has ended; before a run is interrupted nothing new is begun, and only its own time ends it."""
         now_ms = self._journal.now_ms()
-        if refusal := spending.overdue(self.run, now_ms):
+        if self._unreached is None:
+            return waits.due(self.run, now_ms)
+        if over := spending.overdue(self.run, now_ms):
             self._unreached = None
-            return refusal
-        return () if self._unreached is not None else failure.due(self.run, now_ms)
+        return over
 
     async def _sleep(self) -> None:
-        """Until something is heard or asked, or the clock ends something."""
-        next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
-        deadline_ms = spending.deadline_ms(self.run)
-        ahead = [at_ms for at_ms in (next_ms, deadline_ms) if at_ms is not None]
-        if not ahead:
+        """Until something is heard or asked, or the clock ends what some firing waits for."""
+        next_ms = waits.next_due_ms(self.run) if self._unreached is None else spending.deadline_ms(self.run)
+        if next_ms is None:
             await self._wake.wait()
             return
-        left_ms = min(max(1, min(ahead) - self._journal.now_ms()), LOOK_AGAIN_MS)
+        left_ms = min(max(1, next_ms - self._journal.now_ms()), LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left_ms / 1000):
                 await self._wake.wait()
@@ -187,7 +190,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.ToolAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -244,7 +247,7 @@ class Runner:
         while True:
             journal.record(*spending.overdue(self.run, journal.now_ms()))
             actions = decide(journal.graph, self.run)
-            if not actions or (journal.finishes and any(_finishes(action) for action in actions)):
+            if not actions or (journal.finishes and any(map(_finishes, actions))):
                 await journal.commit()
                 self._start(performs)
                 performs = []
@@ -253,10 +256,9 @@ class Runner:
                     break
             if not actions:
                 break
+            journal.record(*[action.fact for action in actions if isinstance(action, Record)])
             for action in actions:
-                if isinstance(action, Record):
-                    journal.record(action.fact)
-                else:
+                if isinstance(action, Perform):
                     self.run.hand_over(action.firing)
                     performs.append(action)
         stopped = self.run.terminal or self.run.lifecycle == "interrupted"
@@ -280,9 +282,11 @@ class Runner:
         def on_delta(kind: str, text: str) -> None:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
+        if isinstance(perform.effect, CallTool):
+            return await call_tool(perform, perform.effect, connections=shell.connections)
         return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
-            on_delta=on_delta,
+            perform, perform.effect, models=shell.models, limiter=shell.limiter, connections=shell.connections,
+            run_id=run_id, run_model=self.run.model, on_delta=on_delta,
         )  # fmt: skip
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -21,9 +23,15 @@ class Shell:
     notify: Notify
     models: Models
     limiter: Limiter
+    connections: Connections = field(default_factory=Connections)
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
     """Have a run whose log takes nothing read ``interrupted``, and wake who waits for it."""
-    await shell.store.runs.set_aside(run_id, {"code": refusal.code, "message": refusal.message})
+    await set_aside_with(shell, run_id, {"code": refusal.code, "message": refusal.message})
+
+
+async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
+    """`set_aside`, with the error as the run's row will show it."""
+    await shell.store.runs.set_aside(run_id, error)
     shell.notify.committed(await shell.store.runs.get(run_id), ())

@@ -21,11 +21,11 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import check_input
+from agent_graph.engine.intake import check_connections, check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
-from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.shell import Shell, set_aside, set_aside_with
 from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy
 from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
 
@@ -77,12 +77,13 @@ class Supervisor:
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it. `budgets` tighten the
-        graph's own. Raises what `check_input` and `budgets.tightened` raise, `RunCapacity` (then no run exists),
-        `IdempotencyConflict` or `AlreadyAnswered`.
+        `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own.
+        Raises what `intake` and `budgets.tightened` raise, `RunCapacity` (then no run exists), `IdempotencyConflict`
+        or `AlreadyAnswered`.
         """
         bounds = tightened(graph.budgets, budgets) if budgets else {}
         check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
             self._check_capacity()
@@ -200,6 +201,8 @@ class Supervisor:
                 if journal.run.lifecycle == "running" and journal.run.status != "waiting":
                     journal.record(e.RunInterrupted(reason, error))
                     await journal.commit()
+                elif journal.run.lifecycle == "accepted" and error:
+                    await set_aside_with(self.shell, run_id, error)
             except AgentGraphError as refusal:  # its log cannot be read, or not be written to
                 await set_aside(self.shell, run_id, refusal)
                 raise
@@ -318,8 +321,14 @@ class Supervisor:
         return found
 
     def watch_gates(self) -> None:
-        """Expire approvals on time, whoever looks or not."""
+        """Wake runs on time, whoever looks or not."""
         self._expiry.watch()
+
+    def halt(self, loss: AgentGraphError) -> None:
+        """Close what is in flight: the store takes nothing any more. The runs read ``interrupted`` here."""
+        for runner in [*self._runners.values()]:
+            if not runner.closed:
+                runner.stop(loss.message)
 
     async def shutdown(self, reason: str) -> None:
         """Stop driving; what is in flight is closed and its run reads ``interrupted`` until it is driven again."""

@@ -337,4 +337,9 @@ class Store(Protocol):
     @property
     def retention(self) -> RetentionStore: ...
 
+    def check(self) -> None:
+        """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed
+        or replaced, `DataDirLocked` when its folder's lock was. Then no write goes well any more."""
+        ...
+
     async def aclose(self) -> None: ...

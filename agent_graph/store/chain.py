@@ -35,7 +35,7 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[str], 
         if event.seq != seq:
             raise ValueError(f"event {event.seq} stands where event {seq} belongs")
         body = to_json(event.fact)
-        body.update(seq=seq, at_ms=event.at_ms, prev=head)
+        body["seq"], body["at_ms"], body["prev"] = seq, event.at_ms, head
         data = canonical(body)
         head = _hash(data)
         stored.append(data.decode())

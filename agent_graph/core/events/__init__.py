@@ -11,6 +11,7 @@ from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
     ApprovalDecided,
     ApprovalExpired,
@@ -29,11 +30,13 @@ from agent_graph.core.events.firings import (
     NodeRetried,
     NodeStarted,
     RouteTaken,
+    ToolAnswered,
+    ToolCalled,
     Warned,
     WriteConflict,
 )
+from agent_graph.core.events.frames import FrameFailed, FramesOpened
 from agent_graph.core.events.runs import (
-    FrameFailed,
     RunAccepted,
     RunCancelled,
     RunCancelRequested,
@@ -43,7 +46,7 @@ from agent_graph.core.events.runs import (
     RunResumed,
     RunStarted,
 )
-from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.events.waits import SignalAwaited, SignalReceived, TimerFired, TimerSet
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -62,6 +65,7 @@ __all__ = [
     "FactType",
     "FiringCancelled",
     "FrameFailed",
+    "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -77,7 +81,12 @@ __all__ = [
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
+    "SignalAwaited",
+    "SignalReceived",
     "TimerFired",
+    "TimerSet",
+    "ToolAnswered",
+    "ToolCalled",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -99,9 +108,10 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, BudgetGranted, BudgetSettled, BudgetRefused, Warned,
+        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
+        LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
+        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, BudgetGranted, BudgetSettled, BudgetRefused,
+        TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 
@@ -129,6 +139,8 @@ def to_json(fact: Fact) -> JsonObject:
         value = getattr(fact, name)
         if value is not default and (default is _NO_DEFAULT or type(value) is not type(default) or value != default):
             body[name] = value
+    if isinstance(fact, NodeFinished) and fact.writes:
+        body["writes"] = [write.to_json() for write in fact.writes]
     return body
 
 
@@ -145,4 +157,6 @@ def from_json(body: JsonObject) -> Fact:
         if name in body:
             value = body[name]
             arguments[name] = tuple(value) if is_tuple and isinstance(value, list) else value
+    if cls is NodeFinished and "writes" in arguments:
+        arguments["writes"] = tuple(map(Write.from_json, arguments["writes"]))
     return cls(**arguments)
