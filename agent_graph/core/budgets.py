@@ -47,8 +47,8 @@ def check(given: JsonValue) -> JsonObject:
                 message = "on_budget of a run is fail or pause; where else it leads is said in the graph's own budgets"
                 raise InvalidBudgets(message, name=name)
         elif name not in NAMES:
-            known = suggest(name, (*NAMES, ON_BUDGET))
-            raise InvalidBudgets(f"there is no budget {name!r}{known}; there are {', '.join(NAMES)}", name=name)
+            known = suggest(name, (*NAMES, ON_BUDGET)) or f"; there are {', '.join(NAMES)}"
+            raise InvalidBudgets(f"there is no budget {name!r}{known}", name=name)
         elif type(value) is not int or not 0 < value <= MOST:
             raise InvalidBudgets(f"{name} is a whole number from 1 to {MOST}", name=name)
     return dict(given)
@@ -156,21 +156,29 @@ class Ledger:
             "due": {fact.firing: fact for fact in due}, "untold": [from_json(fact) for fact in body["untold"]],
         })  # fmt: skip
 
+    def told(self) -> JsonObject:
+        """By budget, how much is used, as far as it is counted; without the run's time."""
+        unknown = {TOKENS} if self.unreported else set()
+        names = [name for name in self.most if name != WALL_CLOCK]
+        return {
+            name: "unknown" if name in unknown else self.spent if name == TOKENS else self.used(name) for name in names
+        }
+
     def view(self) -> JsonObject:
         """By budget {max, used}; of tokens also what is reserved, and of how many calls nothing is known."""
         body: JsonObject = {}
+        told = self.told()
         for name in NAMES:
             if name not in self.most:
                 continue
             counted: JsonObject = {"max": self.most[name]}
             if name == TOKENS:
-                counted["used"] = "unknown" if self.unreported else self.spent
-                counted |= {"recorded": self.spent, "reserved": self.kept + sum(self.held.values())}
+                counted |= {"used": told[name], "recorded": self.spent, "reserved": self.kept + sum(self.held.values())}
                 counted["unreported_calls"] = self.unreported
             elif name == WALL_CLOCK:
                 counted["deadline_at_ms"] = self.deadline_ms
             else:
-                counted["used"] = self.used(name)
+                counted["used"] = told[name]
             body[name] = counted
         return {**body, ON_BUDGET: self.on_budget}
 

@@ -19,7 +19,8 @@ Engine.md 1 and 5. `decide` never raises: what a step raises is a fact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from agent_graph.core import events as e
 from agent_graph.core import spending
@@ -33,7 +34,9 @@ from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
-__all__ = ["Action", "Perform", "Record", "decide", "evolve", "new_run"]
+COUNTED: Final = (e.BudgetGranted, e.BudgetRefused)
+
+__all__ = ["Action", "Perform", "Record", "calls_unheard_of", "decide", "evolve", "new_run"]
 
 
 def new_run() -> Run:
@@ -68,11 +71,12 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
 
 
 def _steps(run: Run) -> list[Action]:
-    """What the open firings want. What one is granted counts for the next: that one is asked later."""
+    """What the open firings want. What one is granted or refused counts for the next: that one is asked later."""
     actions: list[Action] = []
     for firing in run.open.values():
-        actions += step(run, firing)
-        if actions and run.ledger is not None:
+        mine = step(run, firing)
+        actions += mine
+        if run.ledger is not None and any(isinstance(one, Record) and isinstance(one.fact, COUNTED) for one in mine):
             break
         last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
         if isinstance(last, e.NodeFailed) and last.targets is None:
@@ -116,6 +120,21 @@ def _end(run: Run, frame: Frame) -> Iterator[Record]:
     yield from (Record(fact) for fact in untold(run, END, conflicts))
     came = came_to(frame, limits=run.limits)
     yield Record(e.RunFailed(came) if isinstance(came, dict) else e.RunCompleted())
+
+
+def calls_unheard_of(run: Run) -> bool:
+    """Whether a call is wanted that the log says was made: whoever made it has not told of an answer."""
+    still = run.ledger is not None and run.ledger.stands_still
+    if run.lifecycle != "running" or run.failure is not None or still:
+        return False
+    return any(_was_made(firing, step(run, firing)) for firing in run.open.values())
+
+
+def _was_made(firing: Firing, actions: Sequence[Action]) -> bool:
+    """A call that is granted only now was not made before."""
+    if any(isinstance(one, Record) and isinstance(one.fact, COUNTED) for one in actions):
+        return False
+    return any(isinstance(one, Perform) and one.attempt == firing.attempt for one in actions)
 
 
 # -- evolve --------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def asking(run: Run, ledger: Ledger) -> e.ApprovalOpened | None:
         return None
     name, number = ledger.refused, ledger.round + 1
     more = ledger.sizes[name]
-    subject: JsonObject = {"budget": name, "max": ledger.most[name], "further": more, "in_force": ledger.view()}
+    subject: JsonObject = {"budget": name, "max": ledger.most[name], "further": more, "used": ledger.told()}
     code = digest([run.run_id, ON_BUDGET, number]).removeprefix("sha256:")[:24]
     return e.ApprovalOpened(
         firing=ON_BUDGET, approval_id=f"apr-{code}", round=number, subject=subject, subject_digest=digest(subject),

@@ -19,7 +19,7 @@ from agent_graph.core import events as e
 from agent_graph.core import failure, spending, waits
 from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
-from agent_graph.core.scheduler import Action, Perform, Record, decide
+from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
@@ -175,15 +175,8 @@ class Runner:
             return
         if run.lifecycle == "accepted":
             self._journal.record(e.RunStarted())
-        elif any(self._was_started(action) for action in decide(self._journal.graph, run)):
+        elif calls_unheard_of(run):
             self._journal.record(e.RunInterrupted("the process that drove the run ended"), e.RunResumed())
-
-    def _was_started(self, action: Action) -> bool:
-        """A call that the log says was made, and that nobody here makes."""
-        if not isinstance(action, Perform):
-            return False
-        firing = self.run.firing(action.firing)
-        return firing is not None and firing.attempt == action.attempt
 
     async def _hear(self) -> None:
         """Commit the answers that have come. A host that cannot be reached, whatever was tried, interrupts the run; it

@@ -12,7 +12,7 @@ from agent_graph.core.budgets import tightened
 from agent_graph.core.effects import CallModel
 from agent_graph.core.outcome import final_state, state
 from agent_graph.core.record import canonical_record
-from agent_graph.core.scheduler import decide
+from agent_graph.core.scheduler import calls_unheard_of, decide
 from agent_graph.errors import InvalidBudgets
 from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, router, writes
 
@@ -288,7 +288,7 @@ def test_a_run_that_pauses_asks_for_as_much_again() -> None:
     )  # fmt: skip
     assert gate_.prompt == "The run has used up its max_llm_calls of 1. Approve 1 more, or reject and it fails."
     subject: Any = gate_.subject
-    assert (subject["budget"], subject["max"], subject["further"]) == ("max_llm_calls", 1, 1)
+    assert subject == {"budget": "max_llm_calls", "max": 1, "further": 1, "used": {"max_llm_calls": 1}}
     assert [fact.then for fact in kinds(played, "budget_refused")] == ["pause"]
     played.vote("on_budget", "approve")
     assert list(played.calls) == ["b#1"]
@@ -297,6 +297,26 @@ def test_a_run_that_pauses_asks_for_as_much_again() -> None:
     assert played.answer("b#1", "second").run.status == "completed"
     assert final_state(played.run) == ("second",)
     same_after_every_cut(played)
+
+
+def test_a_call_that_was_refused_was_not_made_and_one_in_flight_beside_it_was() -> None:
+    nodes = [plain("p"), llm("a", output_key="a"), llm("b", output_key="b")]
+    graph = compiled(nodes, "p>a p>b a>END b>END", output_key="a")
+    played = play(graph, budgets={"max_llm_calls": 1, "on_budget": "pause"})
+    assert calls_unheard_of(folded(graph, played.log))
+    played.answer("a#1").feed(
+        e.ApprovalDecided("on_budget", played.run.open_approvals[0].approval_id, "approve", "", "a", "cli")
+    )
+    assert not calls_unheard_of(folded(graph, played.log))
+    assert calls_unheard_of(folded(graph, played.go().log))
+
+
+def test_nothing_was_made_of_a_run_that_stands_still_or_aside() -> None:
+    played = timed(on_budget="pause")
+    assert calls_unheard_of(folded(played.graph, played.log))
+    played.go(*spending.overdue(played.run, 1_600))
+    assert not calls_unheard_of(folded(played.graph, played.log))
+    assert not calls_unheard_of(timed().feed(e.RunInterrupted("why")).run)
 
 
 def test_a_run_whose_question_is_rejected_fails() -> None:
