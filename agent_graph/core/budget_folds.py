@@ -144,9 +144,11 @@ def told(run: Run, fact: e.Fact) -> None:
         run.ledger.untold.remove(fact)
 
 
-def answered_call(run: Run, firing: Firing, answer: ModelAnswer) -> None:
-    """A call has its answer: it took what its host counted."""
-    if run.ledger is not None:
+def heard(run: Run, firing: Firing, answer: ModelAnswer | None) -> None:
+    """A call has its answer: it took what its host counted, and nothing when another run has paid for it."""
+    if run.ledger is not None and answer is None:
+        run.ledger.give_back(firing.path, firing.attempt)
+    elif run.ledger is not None and answer is not None:
         prompt, completion = answer.prompt_tokens, answer.completion_tokens
         took = None if prompt is None or completion is None else prompt + completion
         run.ledger.settle(firing.path, firing.attempt, took)

@@ -37,6 +37,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
     choices: list[tuple[Place, JsonValue]] = []
     grants: set[str] = set()
+    hits: list[JsonObject] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
@@ -54,6 +55,8 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             grants.add(fact.firing)
         elif isinstance(fact, e.FiringCancelled):
             choices.append((_frame_of(fact.firing), e.to_json(fact)))
+        elif isinstance(fact, e.CacheHit):
+            hits.append({"type": fact.type, "firing": fact.firing})
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
@@ -66,7 +69,11 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
             for gate in gates
         ],
-        "choices": [*(choice for _, choice in sorted(choices, key=lambda pair: pair[0])), *_granted(grants)],
+        "choices": [
+            *(choice for _, choice in sorted(choices, key=lambda pair: pair[0])),
+            *sorted(hits, key=lambda hit: str(hit["firing"])),
+            *_granted(grants),
+        ],
     }
 
 

@@ -195,6 +195,15 @@ def test_a_call_that_reached_nobody_is_given_back() -> None:
     assert (played.run.ledger.calls, played.run.ledger.spent) == (2, 4)
 
 
+def test_a_call_that_another_run_has_paid_for_is_given_back() -> None:
+    played = chain(max_llm_calls=1, max_tokens=5000)
+    played.calls.clear()
+    played.go(e.CacheHit("a#1", {"text": "known"}, "key", "run-0"))
+    assert kinds(played, "budget_settled") == [e.BudgetSettled("a#1", 1, 0, llm_calls=0)]
+    assert played.answer("b#1").run.status == "completed"
+    same_after_every_cut(played)
+
+
 def test_a_call_in_flight_that_is_made_again_after_a_crash_is_the_one_that_was_granted() -> None:
     played = chain(max_llm_calls=2).resume()
     assert played.calls["a#1"].attempt == 2

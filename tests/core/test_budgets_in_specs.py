@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_graph.core.cheapest import least
+from agent_graph.core.checks.cheapest import least
 from agent_graph.core.choices import EXIT
 from agent_graph.core.compile import compile_graph
 from tests.core.specs import edges, gate, join, llm, loop, parallel, pass_, put, router
@@ -35,6 +35,17 @@ def test_a_budget_that_no_run_can_keep_is_named(bounds: Any, issues: Any) -> Non
     assert found(ROW, "a>b>c>END", budgets=bounds) == issues
 
 
+def test_a_call_that_the_cache_may_answer_is_none_that_is_needed() -> None:
+    nodes = [llm("a", cache=True), llm("b")]
+    assert not found(nodes, "a>b>END", budgets={"max_llm_calls": 1})
+
+
+def test_what_only_on_budget_leads_to_may_read_whatever_was_written() -> None:
+    nodes = [llm("a", "draft"), llm("b", "final"), {"id": "s", "type": "llm", "prompt": "{draft} {final?}"}]
+    leading = {"budgets": {"on_budget": {"goto": ["s"]}}}
+    assert not found(nodes, "a>b>END", "s>END", output_key="draft", **leading)
+
+
 def test_the_repair_is_what_the_shortest_way_takes() -> None:
     spec = {"name": "g", "entry": "a", "nodes": ROW, "edges": edges("a>b>c>END"), "budgets": {"max_nodes": 1}}
     (issue,) = compile_graph(spec).issues
@@ -50,6 +61,7 @@ def test_the_repair_is_what_the_shortest_way_takes() -> None:
         ([pass_("p"), llm("a"), llm("b"), join("j")], ["p>a>j", "p>b>j", "j>END"], 3),
         ([parallel("p", "j", "a", "b"), llm("a"), llm("b"), join("j")], ["j>END"], 3),
         ([loop("l", "a", "END"), llm("a")], ["a>l"], 1),
+        ([llm("a", cache=True), llm("b")], ["a>b>END"], 2),
         ([gate("h", on_reject=["a"]), llm("a"), llm("b")], ["h>b>a>END"], 2),
     ],
 )

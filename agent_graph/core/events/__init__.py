@@ -22,6 +22,7 @@ from agent_graph.core.events.approvals import (
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
+    CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
@@ -59,6 +60,7 @@ __all__ = [
     "BudgetGranted",
     "BudgetRefused",
     "BudgetSettled",
+    "CacheHit",
     "Event",
     "FACTS",
     "Fact",
@@ -108,10 +110,10 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
-        LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, BudgetGranted, BudgetSettled, BudgetRefused,
-        TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, BudgetGranted, BudgetSettled,
+        BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ class BudgetGranted(Fact):
 @dataclass(frozen=True, slots=True)
 class BudgetSettled(Fact):
     """What a granted call came to: `tokens` as its host counted them, "unknown" where it did not; then `held` of them
-    stay held. `llm_calls` is 0 of a call that reached nobody."""
+    stay held. `llm_calls` is 0 of a call that reached nobody or that another run had paid for."""
 
     type: ClassVar[str] = "budget_settled"
     firing: str

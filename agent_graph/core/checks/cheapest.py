@@ -17,7 +17,7 @@ def below_shortest(wiring: Wiring, ways: Sequence[Selections], *, budgets: JsonO
     """One issue for every budget that no run can keep: an error where it fails the run."""
     costs = {
         NODES: [1] * len(ways),
-        LLM_CALLS: [int(node.type == "llm") for node in wiring.nodes],
+        LLM_CALLS: [int(node.type == "llm" and not node.config.cache) for node in wiring.nodes],
     }
     issues = []
     for name, cost in costs.items():
