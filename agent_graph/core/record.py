@@ -53,7 +53,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             choices.append((_frame_of(fact.firing), body))
         elif isinstance(fact, e.BudgetGranted):
             grants.add(fact.firing)
-        elif isinstance(fact, e.FiringCancelled):
+        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed):
             choices.append((_frame_of(fact.firing), e.to_json(fact)))
         elif isinstance(fact, e.CacheHit):
             hits.append({"type": fact.type, "firing": fact.firing})

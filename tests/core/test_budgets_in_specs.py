@@ -85,6 +85,16 @@ def test_nodes_that_only_on_budget_leads_to_are_reachable() -> None:
     ]  # fmt: skip
 
 
+def test_on_budget_leads_to_no_node_that_runs_for_each_item() -> None:
+    config = {"for_each": {"path": "rows"}, "entry": "a", "join": "j", "output_key": "all"}
+    nodes = [{"id": "f", "type": "parallel", "config": config}, llm("a"), join("j"), pass_("after")]
+    ways = ("a>j>after>END",)
+    beside = found(nodes, *ways, output_key="all", budgets={"on_budget": {"goto": ["after"]}})
+    assert "REGION_NOT_CLOSED" not in {code for code, _, _ in beside}
+    inside = found(nodes, *ways, output_key="all", budgets={"on_budget": {"goto": ["a"]}})
+    assert ("REGION_NOT_CLOSED", "error", "/nodes/0/config/join") in inside
+
+
 def test_a_cycle_without_a_way_out_is_found_there_too() -> None:
     nodes = [llm("a"), put("s"), put("t")]
     leading = {"budgets": {"on_budget": {"goto": ["s"]}}}
