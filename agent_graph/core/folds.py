@@ -63,7 +63,6 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     for firing in run.open.values():
         # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
         firing.restart = firing.attempt > 0
-        firing.unsure = firing.calling is not None
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
