@@ -132,7 +132,12 @@ class State:
             return
         everything = self.everything()
         for slot, entries in self.journal.items():
-            value = self._fold(slot, entries, everything, own=True)
+            last = entries[-1]
+            if last.op == "set" and not last.rest:  # most are: whatever was there before it is gone
+                value: MaybeJson = last.value
+                self.owned.discard(slot)
+            else:
+                value = self._fold(slot, entries, everything, own=True)
             if value is MISSING:
                 self.base.pop(slot, None)
                 self.owned.discard(slot)
