@@ -13,6 +13,7 @@ from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
@@ -73,7 +74,9 @@ async def open_app(
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
-        shell = Shell(store, clock, Notify(), models, Limiter())
+        connections = Connections()  # this version makes none
+        opened.push_async_callback(connections.aclose)
+        shell = Shell(store, clock, Notify(), models, Limiter(), connections)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
