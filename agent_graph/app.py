@@ -129,6 +129,7 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
+    from agent_graph.tools.load import load
     from agent_graph.tools.status import model_host, named_hosts
 
     found = [machine(__version__)]
@@ -136,6 +137,8 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     if settings.data_dir is not None:
         about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
         found += about_store
+        busy = await load(settings.data_dir)
+        found += [] if busy is None else [busy]
     found.append(clock(now_ms, newest_ms=newest_ms))
     models = _models(settings, None, remark=None)
     try:
