@@ -153,6 +153,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         settle(run, firing.frame)
         return
     firing.frame.drop(firing)
+    admit(run, firing.frame)
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
     fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
@@ -205,6 +206,7 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         budget_folds.failed(run, firing, {})
         remove(run, firing)
         firing.frame.drop(firing)
+        admit(run, firing.frame)
         settle(run, firing.frame)
 
 

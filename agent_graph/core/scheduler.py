@@ -62,12 +62,15 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.failure is not None:
         failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
-    actions: list[Action] = [*map(Record, run.met), *_closing(run)]
-    if not actions and ledger is not None:
+    if run.met or run.closing:
+        first = (*map(Record, run.met), *_closing(run))
+        if first:
+            return first
+    if ledger is not None:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(actions or _steps(run) or (() if frame.running else _end(run, frame)))
+    return tuple(_steps(run) or (() if frame.running else _end(run, frame)))
 
 
 def _steps(run: Run) -> list[Action]:
