@@ -9,7 +9,7 @@ from agent_graph.core import growth, statepath, weights
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END, Graph
+from agent_graph.core.graph import END, END_RUN, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
 from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
@@ -97,7 +97,8 @@ def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[s
         return targets or (END,)
     topology = graph.topology
     ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[node]]
-    return (*ways, END) if topology.ends[node] else tuple(ways)
+    ends = (END,) if topology.ends[node] else ()
+    return (*ways, *ends, *((END_RUN,) if topology.ends_run >> node & 1 else ()))
 
 
 def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:

@@ -109,10 +109,15 @@ class Run:
     usage: Usage = field(default_factory=Usage)
 
     @property
+    def ending(self) -> bool:
+        """It is about to end, with all that is active in it: cancelled, failed, or a token has reached END_RUN."""
+        stopped = self.frame is not None and self.frame.terminating
+        return stopped or self.cancel_reason is not None or self.failure is not None
+
+    @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        ending = self.cancel_reason is not None or self.failure is not None
-        moving = self.open or self.out or self.queue or self.pausing or ending
+        moving = self.open or self.out or self.queue or self.pausing or self.ending
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

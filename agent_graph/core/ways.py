@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core.events import Fact, NodeFailed, NodeFinished, RouteTaken, RunStarted
-from agent_graph.core.graph import END, START, Graph, Node
+from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact
 
 WayKey = tuple[str, str, str]
@@ -24,7 +24,7 @@ ON_ERROR: Final = "on_error"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way from `source` to `target` (node ids, ``START``, ``END``).
+    """One way from `source` to `target` (node ids, ``START``, ``END``, ``END_RUN``).
 
     `transitions` are the names a ``route_taken`` event gives it; empty for a plain edge, which is always taken.
     """
@@ -108,7 +108,8 @@ def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
 def _out(graph: Graph, node: Node) -> list[str]:
     topology = graph.topology
     targets = [graph.nodes[topology.edges[i].target].id for i in topology.out_declared[node.index]]
-    return [*targets, END] if topology.ends[node.index] else targets
+    ends = [END] if topology.ends[node.index] else []
+    return [*targets, *ends, *([END_RUN] if topology.ends_run >> node.index & 1 else [])]
 
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
