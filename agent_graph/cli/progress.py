@@ -65,6 +65,12 @@ class View:
         """Leave the screen to others; the next `show` takes it again."""
 
 
+_SILENT: Final = frozenset(
+    {"node_finished", "node_failed", "node_retried", "firing_cancelled", "approval_opened", "frames_opened"}
+)
+"""After these a node says nothing more for now."""
+
+
 class TerminalView(View):
     """The lines, and below them what the models are saying right now."""
 
@@ -80,7 +86,14 @@ class TerminalView(View):
                 self._saying[firing] = ""
             case "model_delta":
                 self._saying[firing] = (self._saying.get(firing, "") + plain(str(item["text"])))[-KEPT:]
-            case "node_finished" | "node_failed" | "node_retried" | "firing_cancelled" | "approval_opened":
+            case (
+                "node_finished"
+                | "node_failed"
+                | "node_retried"
+                | "firing_cancelled"
+                | "approval_opened"
+                | "frames_opened"
+            ):
                 self._saying.pop(firing, None)
         super().show(item)
         self._draw()
@@ -199,6 +212,9 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
         + f": {_error(item)}"
     ),
     "node_finished": "done",
+    "frames_opened": lambda item: (
+        "runs what stands inside" if _int(item.get("count", 1)) == 1 else f"runs once for each of {item['count']}"
+    ),
     "node_failed": lambda item: _words(f"failed, {_error(item)}" + _onward(item)),
     "route_taken": _route,
     "loop_exhausted": lambda item: f"has gone round {item['count']} times, the most it may",

@@ -1,17 +1,17 @@
-"""What a firing wants of the world outside, as the fact that says so: an approval, a moment, a message."""
+"""What a firing wants, as the fact that says so: an approval, a moment, a message, or frames for what is inside it."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import AskApproval, AwaitSignal, Sleep
+from agent_graph.core.effects import AskApproval, AwaitSignal, OpenFrames, Sleep
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import digest
 from agent_graph.core.run import Run
 
 
-def asked(run: Run, firing: Firing, effect: AskApproval | Sleep | AwaitSignal) -> e.Fact:
+def asked(run: Run, firing: Firing, effect: AskApproval | Sleep | AwaitSignal | OpenFrames) -> e.Fact:
     """The fact after which the answer may come."""
     match effect:
         case AskApproval():
@@ -20,6 +20,8 @@ def asked(run: Run, firing: Firing, effect: AskApproval | Sleep | AwaitSignal) -
             return e.TimerSet(firing.path, delay_ms, until_ms)
         case AwaitSignal(name, buffer, expiry_ms):
             return e.SignalAwaited(firing.path, name, buffer, expiry_ms)
+        case OpenFrames():
+            return e.FramesOpened(firing.path, len(effect.inputs))
         case _:
             assert_never(effect)
 

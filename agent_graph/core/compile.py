@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_graph.core import nesting
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.nesting import Stored
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.topology import Topology
 from agent_graph.errors import InputInvalid, InputTooDeep, InputTooLarge
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
 """Keys of the state that belong to the engine, beside all that start with ``__``."""
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Compiled:
     """What `load_graph` needs beside the minimal form; stored with the version."""
 
 
-def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
-    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue."""
+def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored = _NONE) -> Compiled:
+    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue.
+
+    `stored` are the graphs it may name (`nesting.named_in`), by (name, version); "" is the current version.
+    """
     from agent_graph.core.spec import minimal, parse_spec
 
     try:
@@ -49,16 +56,28 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
     if parsed is None:
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits)
-    issues += more
+    inner, wrong = nesting.pins(parsed, stored)
+    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
-    spec = minimal(parsed)
-    graph = load_graph(spec, digest(spec), checked)
+    spec = nesting.pinned(minimal(parsed), inner)
+    if inner:
+        checked["subgraphs"] = {one.version: one.name for one in inner.values()}
+    graph = load_graph(spec, digest(spec), checked, subgraphs={one.version: one for one in inner.values()})
     return Compiled(graph, _as_sent(raw, issues), checked)
 
 
-def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> Graph:
-    """The graph of a minimal form that was checked when it was stored. `version` is its digest."""
+def load_graph(
+    spec: JsonObject,
+    version: str,
+    compiled: Mapping[str, Any],
+    *,
+    subgraphs: Mapping[str, Graph] = MappingProxyType({}),
+) -> Graph:
+    """The graph of a minimal form that was checked when it was stored. `version` is its digest.
+
+    `subgraphs` are those in ``compiled["subgraphs"]`` ({version: name}), by version.
+    """
     body: Any = spec
     nodes = []
     for index, one in enumerate(body["nodes"]):
@@ -81,6 +100,7 @@ def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> G
         output=Output(**compiled["output"]),
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
+        subgraphs=dict(subgraphs),
     )
 
 

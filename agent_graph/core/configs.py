@@ -61,10 +61,6 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
     """The instance of the type's ``Config``, None when a field of it is wrong."""
     at, node_id, moved = place
     known = config_names(kind)
-    if (mode := given.get("mode")) is not None and str(mode) in getattr(NODE_TYPES[kind], "UNAVAILABLE_MODES", ()):
-        reason = NODE_TYPES[kind].UNAVAILABLE_MODES[str(mode)]  # type: ignore[attr-defined]  # just looked for
-        issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=f"{at}/config/mode", node_id=node_id))
-        given = {name: value for name, value in given.items() if name != "mode"}
     try:
         config = config_adapter(kind).validate_json(compact(given), strict=True)
     except ValidationError as error:

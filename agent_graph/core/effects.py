@@ -6,6 +6,7 @@ A step is one pure function, asked again after every answer:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, fields
 from typing import Any, Final, Literal, TypeAlias
 
@@ -134,6 +135,22 @@ class AskApproval:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenFrames:
+    """Run what stands inside this node: one frame for each of `inputs`, and go on with what they come to."""
+
+    inputs: Sequence[JsonValue]
+    width: int = 1
+    """How many of them may be open at a time."""
+    enough: int | None = None
+    """With so many results the rest is cancelled; None = all of them."""
+    graph_version: str = ""
+    """The graph they run, "" = what stands between the node and its join, or for `recursion` the node's own graph."""
+    recursion: bool = False
+    names: tuple[str, str] = ("", "")
+    """Under which keys an item and its place are in the state of its frame; "" = none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sleep:
     """Wait for a moment: `delay_ms` after this was said, or `until_ms` UTC. One that is past has come."""
 
@@ -153,7 +170,7 @@ class AwaitSignal:
     expiry_ms: int | None = None
 
 
-Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal
+Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal | OpenFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +218,13 @@ class ApprovalAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class FramesAnswer:
+    """What the frames of a firing came to, in the order of their inputs."""
+
+    results: list[JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
 class TimeAnswer:
     """The moment has come, or the time for a message is over."""
 
@@ -212,7 +236,7 @@ class SignalAnswer:
     payload: JsonValue
 
 
-Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer
+Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:

@@ -54,6 +54,8 @@ def _asked_ms(error: JsonObject) -> int:
 
 
 def _again(run: Run, firing: Firing, failed: e.NodeFailed) -> e.NodeRetried | None:
+    if firing.owned is not None:  # what failed inside it has had its attempts
+        return None
     config = firing.declared.config
     retry: Retry = config.retry or _DEFAULT
     kind, model, tries = failed.error.get("class"), firing.model, firing.tries + 1

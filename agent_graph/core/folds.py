@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath, tool_facts, waits
+from agent_graph.core import tool_facts, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
-from agent_graph.core.firing import Firing
+from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record
-from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import to_done
-from agent_graph.core.run import PLACED, Gate, Run
+from agent_graph.core.places import admit, remove
+from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
 Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
@@ -34,31 +34,11 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     frame.state.tally.base = most_held(start)
 
 
-def spread(graph: Graph, value: JsonValue) -> JsonObject:
-    """The state an input starts with: an object's members, less those only a gate may write."""
-    if not isinstance(value, dict):
-        return {}
-    guarded = {
-        key
-        for node in graph.nodes
-        if node.type == "human_approval"
-        for path in NODE_TYPES[node.type].writes(node.id, node.config)
-        for key in _first_keys(path)
-    }
-    return {key: member for key, member in value.items() if key not in guarded}
-
-
-def _first_keys(path: str) -> set[str]:
-    """The top-level keys in which a path can start: each dotted beginning may be one flat key."""
-    segments = statepath.split(path)
-    return {".".join(segments[:count]) for count in range(1, 2 if path.startswith("/") else len(segments) + 1)}
-
-
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
     frame = run.frames[""]
     frame.enter()
-    _admit(graph, run, frame)
+    admit(run, frame)
 
 
 def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted) -> None:
@@ -111,7 +91,9 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
 
 
 def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
-    if fact.firing == END or run.firing(fact.firing) is not None:
+    if fact in run.met:
+        run.met.remove(fact)
+    elif fact.firing == END or run.firing(fact.firing) is not None:
         run.told.setdefault(fact.firing, []).append(fact)
 
 
@@ -133,28 +115,32 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
-        _remove(run, firing)
+        remove(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
-        _admit(graph, run, frame)
+        admit(run, frame)
+        settle(run, frame)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
-    _remove(run, firing)
+    remove(run, firing)
     node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
         firing.frame.finish(firing, Done((mark,), targets=fact.targets))
-        _admit(graph, run, firing.frame)
+        admit(run, firing.frame)
+        settle(run, firing.frame)
         return
     firing.frame.drop(firing)
-    if run.failure is None:
-        run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    # Of an owner it is the failure inside, which says itself where it was.
+    own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
+    settle(run, firing.frame)
 
 
 def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -> None:
@@ -162,13 +148,13 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
-    _remove(run, firing)
+    remove(run, firing)
     firing.answers = tool_facts.kept(firing.answers)
     firing.restart, firing.calling, firing.unsure = True, None, False
     firing.tries = firing.tries + 1 if firing.model == fact.model else 0
     firing.model = fact.model
     run.pausing[firing.path] = event.at_ms + fact.delay_ms
-    _admit(graph, run, firing.frame)
+    admit(run, firing.frame)
 
 
 def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> None:
@@ -176,20 +162,31 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
     if firing is not None and run.pausing.pop(firing.path, None) is not None:
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
-        _admit(graph, run, firing.frame)
+        admit(run, firing.frame)
     elif firing is not None:
         waits.time_over(run, firing)
 
 
+def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and firing.owned is None:
+        open_frames(run, firing)
+
+
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
-    run.failure, run.frame_failed = fact.error, True
+    frame = run.frames.get(fact.frame)
+    if frame is not None:
+        fail(run, frame, fact.error)
+        frame.failing = True
+        settle(run, frame)
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
     firing = run.firing(fact.firing)
     if firing is not None:
-        _remove(run, firing)
+        remove(run, firing)
         firing.frame.drop(firing)
+        settle(run, firing.frame)
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
@@ -242,35 +239,6 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
         run.open[firing.path] = firing
 
 
-def _remove(run: Run, firing: Firing) -> None:
-    path = firing.path
-    run.told.pop(path, None)
-    placed = firing.declared.type in PLACED
-    if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
-        run.places -= placed
-    else:
-        run.queue.pop(path, None)
-        run.pausing.pop(path, None)
-        run.waits.pop(path, None)
-
-
-def _admit(graph: Graph, run: Run, frame: Frame) -> None:
-    """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
-    enabled = frame.enabled
-    if len(enabled) > 1:
-        enabled.sort(key=lambda firing: firing.node)  # as declared: it is also how places are given
-    for firing in enabled:
-        if firing.declared.type in PLACED:
-            run.queue[firing.path] = firing
-        else:
-            run.open[firing.path] = firing
-    frame.enabled = []
-    while run.queue and run.places < graph.max_parallelism:
-        _, firing = run.queue.popitem(last=False)
-        run.places += 1
-        run.open[firing.path] = firing
-
-
 FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunAccepted: _accepted,
     e.RunStarted: _started,
@@ -289,6 +257,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeRetried: _node_retried,
     e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
+    e.FramesOpened: _frames_opened,
     e.SignalAwaited: waits.signal_awaited,
     e.SignalReceived: waits.signal_received,
     e.FrameFailed: _frame_failed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from agent_graph.core.events import Fact
+from agent_graph.core.events import Fact, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -79,9 +79,6 @@ class Run:
     """new, accepted, running, interrupted, completed, failed or cancelled."""
     error: JsonObject | None = None
     """The error the run ended or stopped with."""
-    failure: JsonObject | None = None
-    """The first failure that reached the root frame; the run is about to fail."""
-    frame_failed: bool = False
     told: dict[str, list[Fact]] = field(default_factory=dict)
     """By firing (or ``END``): facts about the step it is at that are in the log already, should the log end there."""
     cancel_reason: str | None = None
@@ -90,6 +87,11 @@ class Run:
     finished_at_ms: int | None = None
     frames: dict[str, Frame] = field(default_factory=dict)
     """The open frames by path: the root is at "" once the run is accepted; an owner's come after the frame it is in."""
+    closing: dict[str, None] = field(default_factory=dict)
+    """The frames, but for the root, that are to be ended with all that is in them: they fail, or nobody waits for
+    them any more."""
+    met: list[WriteConflict] = field(default_factory=list)
+    """Conflicts that met at the end of frames that are closed, until the log tells of them."""
     open: dict[str, Firing] = field(default_factory=dict)
     """Firings that want a step: just enabled with a place, or just answered."""
     out: dict[str, Firing] = field(default_factory=dict)
@@ -117,7 +119,7 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        moving = self.open or self.out or self.queue or self.pausing or self.ending
+        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or self.ending
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle
@@ -126,6 +128,11 @@ class Run:
     def frame(self) -> Frame | None:
         """The root frame."""
         return self.frames.get("")
+
+    @property
+    def failure(self) -> JsonObject | None:
+        """The first failure that reached the root frame; the run is about to fail."""
+        return None if self.frame is None else self.frame.failure
 
     @property
     def terminal(self) -> bool:

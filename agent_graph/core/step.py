@@ -9,11 +9,12 @@ from typing import TypeAlias
 from agent_graph.core import events as e
 from agent_graph.core import tool_facts
 from agent_graph.core.asking import asked
-from agent_graph.core.effects import CallModel, CallTool, Done
+from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.nesting import DEEPEST
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
 from agent_graph.core.run import Run
@@ -54,25 +55,41 @@ def step(run: Run, firing: Firing) -> list[Action]:
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
-    view = View(firing, limits=run.limits)
-    try:
-        answer = NODE_TYPES[node.type].step(node, view, firing.answers)
-        facts: Sequence[e.Fact] = ()
-        if isinstance(answer, Done):
-            check_bounds(run, firing, answer)
-            facts = finished(firing, answer, attempt)
-    except NodeFailure as failure:
-        error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
-        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
-    except Exception as bug:  # a bug in one node is that node's failure, not the server's
-        error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
-        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
+    answer = _asked(run, firing, attempt)
+    if isinstance(answer, e.NodeFailed):
+        return [*actions, Record(follow_up(run, answer))]
     if isinstance(answer, CallModel | CallTool):
         return [*actions, *_perform(firing, answer, attempt)]
     if not isinstance(answer, Done):
         return [*actions, Record(asked(run, firing, answer))]
-    actions += [Record(fact) for fact in untold(run, firing.path, facts)]
+    actions += [Record(fact) for fact in untold(run, firing.path, finished(firing, answer, attempt))]
     return actions
+
+
+def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFailed:
+    """What the node says, within the bounds of the run; whatever it raises is its failure."""
+    node = firing.declared
+    if firing.owned is not None and firing.owned.failure is not None:
+        return e.NodeFailed(firing.path, firing.owned.failure, attempt)
+    try:
+        answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
+        if isinstance(answer, Done):
+            check_bounds(run, firing, answer)
+        elif isinstance(answer, OpenFrames):
+            _check_depth(firing)
+    except NodeFailure as failure:
+        error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
+        return e.NodeFailed(firing.path, error, attempt)
+    except Exception as bug:  # a bug in one node is that node's failure, not the server's
+        error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
+        return e.NodeFailed(firing.path, error, attempt)
+    return answer
+
+
+def _check_depth(firing: Firing) -> None:
+    if firing.path.count("/") >= DEEPEST:
+        message = f"node {firing.declared.id!r} would open a frame {DEEPEST + 1} deep; the limit is {DEEPEST}"
+        raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
 
 
 def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list[Action]:

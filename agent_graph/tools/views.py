@@ -80,4 +80,4 @@ def event(stored: StoredEvent) -> JsonObject:
     firing = stored.body.get("firing")
     if not isinstance(firing, str):
         return dict(stored.body)
-    return {**stored.body, "node_path": firing, "node_id": firing.rpartition("#")[0] or firing}
+    return {**stored.body, "node_path": firing, "node_id": firing.rpartition("/")[2].partition("#")[0]}

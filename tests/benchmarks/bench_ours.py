@@ -59,7 +59,7 @@ def chain(n, name="chain", make=lambda i: {"type": "state_transform", "config": 
 
 
 async def created(deps, graph):
-    checked = deps.catalog.check(graph)
+    checked = await deps.catalog.check(graph)
     await deps.catalog.put(checked, overwrite=True, expected_version=None)
     return checked.graph
 

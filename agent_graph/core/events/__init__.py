@@ -34,8 +34,8 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
+from agent_graph.core.events.frames import FrameFailed, FramesOpened
 from agent_graph.core.events.runs import (
-    FrameFailed,
     RunAccepted,
     RunCancelled,
     RunCancelRequested,
@@ -61,6 +61,7 @@ __all__ = [
     "FactType",
     "FiringCancelled",
     "FrameFailed",
+    "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -104,8 +105,9 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
-        LoopExhausted, WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided,
-        ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
+        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
+        Warned,
     )
 }  # fmt: skip
 

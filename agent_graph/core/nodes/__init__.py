@@ -19,11 +19,12 @@ if TYPE_CHECKING:
         router,
         signal,
         state_transform,
+        subgraph,
         timer,
     )
 
     _CHECKED: tuple[NodeType, ...] = (
-        llm, router, passthrough, state_transform, join, parallel, loop, human_approval, signal, timer,
+        llm, router, passthrough, state_transform, join, parallel, subgraph, loop, human_approval, signal, timer,
     )  # fmt: skip
 
 
@@ -50,11 +51,11 @@ class _OnDemand(Mapping[str, NodeType]):
 
 
 NODE_TYPES: Final = _OnDemand(
-    "llm", "router", "passthrough", "state_transform", "join", "parallel", "loop", "human_approval", "signal", "timer"
-)
+    "llm", "router", "passthrough", "state_transform", "join", "parallel", "subgraph", "loop", "human_approval",
+    "signal", "timer",
+)  # fmt: skip
 
 UNAVAILABLE_TYPES: Final = {
-    "subgraph": "a graph inside a graph is not available yet",
     "tool": "calling tools of other servers is not available yet",
     "http": "HTTP calls are not available yet",
     "graphql": "GraphQL calls are not available yet",

@@ -12,7 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from agent_graph.core.nodes import NODE_TYPES, UNAVAILABLE_TYPES
 from agent_graph.core.nodes.base import NodeConfig, NodeType
 
-REQUIRED = {"state_transform": {"operations": [{"op": "set"}]}, "loop": {"entry": "a", "exit": "END"}}
+REQUIRED = {
+    "state_transform": {"operations": [{"op": "set"}]}, "loop": {"entry": "a", "exit": "END"},
+    "subgraph": {"graph_name": "g"},
+}  # fmt: skip
 each_type = pytest.mark.parametrize(("name", "module"), NODE_TYPES.items(), ids=list(NODE_TYPES))
 
 
