@@ -281,12 +281,13 @@ class State:
         if any(part == union for part in parts):
             return ()
         apart = union & ~common
-        by_slot: dict[Slot, list[int]] = {}
+        by_slot: dict[str, list[int]] = {}
         while apart:
             low = apart & -apart
             number = low.bit_length() - 1 + self.offset
             for slot in self.writers[number].slots:
-                by_slot.setdefault(slot, []).append(number)
+                if isinstance(slot, str):  # the engine's books are one node's each
+                    by_slot.setdefault(slot, []).append(number)
             apart ^= low
         found: list[Conflict] = []
         for slot, numbers in by_slot.items():
@@ -294,8 +295,8 @@ class State:
                 found += self._conflicts_in(slot, frozenset(numbers), parts)
         return tuple(sorted(found, key=lambda c: (c.key, c.winner)))
 
-    def _conflicts_in(self, slot: Slot, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
-        reduced = isinstance(slot, str) and slot in self.reducers
+    def _conflicts_in(self, slot: str, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
+        reduced = slot in self.reducers
         entries = [entry for entry in self.journal[slot] if entry.writer in numbers]
         if reduced and not any(entry.op in OVERWRITES for entry in entries):
             return
@@ -316,7 +317,7 @@ class State:
                 for place in losers:
                     lost[place].append(last.rest)
                 names = tuple(dict.fromkeys(self.writers[entries[place].writer].path for place in losers))
-                key = ".".join((*((slot,) if isinstance(slot, str) else slot), *last.rest))
+                key = ".".join((slot, *last.rest))
                 yield Conflict(key, self.writers[last.writer].path, names)
 
     def _concurrent(self, a: int, b: int) -> bool:

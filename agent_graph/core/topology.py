@@ -189,8 +189,8 @@ def build(
     """The topology of a graph; linear time, no recursion.
 
     `declared`: (from, to) in the order of `edges`, END left out. `targets`: by node, what it can choose, in the order
-    of engine.md 2, END left out. `ends`, `ends_run`: nodes with a declared edge to END, to END_RUN. `loops`: loop node -> its entry.
-    A way named twice is one edge.
+    of engine.md 2, END left out. `ends`, `ends_run`: nodes with a declared edge to END, to END_RUN. `loops`: loop
+    node -> its entry. A way named twice is one edge.
     """
     edges = [Edge(ENTRY, entry, False)]
     edges += [Edge(source, target, True) for source, target in dict.fromkeys(declared)]

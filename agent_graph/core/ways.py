@@ -84,7 +84,8 @@ def _chosen_by(fact: NodeFinished, found: list[Way], transition: str) -> Iterato
     for way in found:
         hit = [name for name in way.transitions if name != ON_ERROR and (name in names or not transition)]
         if not way.transitions:
-            yield way, ""
+            if fact.targets is None or way.target in fact.targets:
+                yield way, ""
         elif hit and (fact.targets is None or way.target in (fact.targets or (END,))):
             yield way, hit[0]
 

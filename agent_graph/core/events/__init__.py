@@ -24,6 +24,7 @@ from agent_graph.core.events.firings import (
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
+    MutexGranted,
     NodeFailed,
     NodeFinished,
     NodeRetried,
@@ -64,6 +65,7 @@ __all__ = [
     "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
+    "MutexGranted",
     "NodeFailed",
     "NodeFinished",
     "NodeRetried",
@@ -106,8 +108,8 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
         LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited, SignalReceived,
-        Warned,
+        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet, TimerFired, SignalAwaited,
+        SignalReceived, Warned,
     )
 }  # fmt: skip
 

@@ -312,4 +312,4 @@ def test_an_unknown_option_is_a_warning_with_the_likely_one() -> None:
 
 
 def test_what_nothing_acts_on_yet_is_named() -> None:
-    assert {"cache", "evidence_required", "mutex"} <= set(llm.UNAVAILABLE)
+    assert {"cache", "evidence_required"} <= set(llm.UNAVAILABLE)
