@@ -200,6 +200,7 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
         + (f" again (attempt {item['attempt']})" if _int(item.get("attempt")) > 1 else "")
         + (f" with {_words(item['model'])}" if item.get("model") else "")
     ),
+    "cache_hit": lambda item: _words(f"takes the answer of {item['run_id']}"),
     "tool_called": lambda item: _words(f"calls {_tool(item)}"),
     "tool_answered": lambda item: (
         _words(f"is told: {item['text']}")

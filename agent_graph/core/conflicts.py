@@ -14,7 +14,7 @@ from agent_graph.core import statepath
 from agent_graph.core.choices import EXIT, Selections, can_end
 from agent_graph.core.graph import END_RUN
 from agent_graph.core.issues import Issue
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import error_targets
 from agent_graph.core.ops.transforms import overwrites
 from agent_graph.core.topology import Topology, bits
@@ -101,7 +101,7 @@ def _can_end_run(wiring: Wiring) -> bool:
     return bool(wiring.ends_run) or any(
         target.id == END_RUN
         for node in wiring.nodes
-        for target in (*NODE_TYPES[node.type].targets(node.config), *error_targets(node.config))
+        for target in (*KNOWN_TYPES[node.type].targets(node.config), *error_targets(node.config))
     )
 
 
@@ -111,7 +111,7 @@ def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dic
     for place, node in enumerate(wiring.nodes):
         if not built.reachable >> place & 1:
             continue
-        for text in NODE_TYPES[node.type].writes(node.id, node.config):
+        for text in KNOWN_TYPES[node.type].writes(node.id, node.config):
             path = statepath.split(text)
             if not any(".".join(path[:length]) in reducers for length in range(1, len(path) + 1)):
                 found.setdefault(place, []).append(path)
@@ -128,7 +128,7 @@ def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> d
         if not built.reachable >> place & 1:
             continue
         over = set(overwrites(node.config.operations)) if node.type == "state_transform" else set()
-        for text in NODE_TYPES[node.type].writes(node.id, node.config):
+        for text in KNOWN_TYPES[node.type].writes(node.id, node.config):
             path = statepath.split(text)
             for length in range(1, len(path) + 1):
                 if ".".join(path[:length]) in reducers:

@@ -100,6 +100,10 @@ class CallModel:
     tools: tuple[JsonObject, ...] = ()
     """What the model may call: [{name, connection, tool}]; whoever performs the call adds `description` and
     `parameters` (a JSON Schema)."""
+    cache: bool = False
+    """An answer recorded for the same call will do."""
+    fresh: bool = False
+    """Although it would: an attempt has failed, so the model is asked anew."""
 
 
 @dataclass(frozen=True, slots=True)

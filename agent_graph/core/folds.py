@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import mutexes, tool_facts, waits
-from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
+from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
@@ -26,6 +26,7 @@ STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_change
 def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
+    run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
@@ -105,6 +106,15 @@ def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswere
     usage.prompt_tokens += answer.prompt_tokens or 0
     usage.completion_tokens += answer.completion_tokens or 0
     usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
+    _take_answer(run, fact, answer)
+
+
+def _cache_hit(graph: Graph, run: Run, event: e.Event, fact: e.CacheHit) -> None:
+    run.usage.cache_hits += 1  # and nothing else: it was paid for by another run
+    _take_answer(run, fact, answer_from_json(fact.answer))
+
+
+def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnswer) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         firing.answers.append(answer)
@@ -261,6 +271,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunCancelled: _ended("cancelled"),
     e.NodeStarted: _node_started,
     e.ModelAnswered: _model_answered,
+    e.CacheHit: _cache_hit,
     e.ToolCalled: tool_facts.fold_called,
     e.ToolAnswered: tool_facts.fold_answered,
     e.NodeFinished: _node_finished,

@@ -34,6 +34,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     run = new_run()
     firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
     choices: list[tuple[tuple[Place, str], JsonValue]] = []
+    hits: list[JsonObject] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
@@ -51,6 +52,8 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             choices.append(((place_of(fact.firing[: fact.firing.rfind("/") + 1]), ""), e.to_json(fact)))
         elif isinstance(fact, e.MutexGranted):
             choices.append((((), fact.name), e.to_json(fact)))
+        elif isinstance(fact, e.CacheHit):
+            hits.append({"type": fact.type, "firing": fact.firing})
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
@@ -63,7 +66,10 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
             for gate in gates
         ],
-        "choices": [choice for _, choice in sorted(choices, key=lambda pair: pair[0])],
+        "choices": [
+            *(choice for _, choice in sorted(choices, key=lambda pair: pair[0])),
+            *sorted(hits, key=lambda hit: str(hit["firing"])),
+        ],
     }
 
 

@@ -77,6 +77,8 @@ class Usage:
     completion_tokens: int = 0
     unreported: int = 0
     nodes: int = 0
+    cache_hits: int = 0
+    """Answers taken from other runs; no calls."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ class Run:
     input: JsonValue = None
     thread_id: str = ""
     model: str = ""
+    started_by: str = ""
     limits: Limits = DEFAULTS
     """What its steps apply, as it was accepted with."""
     seq: int = 0

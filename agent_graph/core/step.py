@@ -103,8 +103,11 @@ def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list
     if isinstance(effect, CallTool):
         fact, effect = tool_facts.called(firing, effect, attempt)
         actions += [] if fact is None else [Record(fact)]
-    elif firing.model:
+        return [*actions, Perform(firing.path, attempt, effect)]
+    if firing.model:
         effect = replace(effect, model=firing.model)
+    if effect.cache and (firing.model or firing.tries):
+        effect = replace(effect, fresh=True)
     return [*actions, Perform(firing.path, attempt, effect)]
 
 

@@ -6,7 +6,8 @@ The only place that writes events of a run. A commit that is refused leaves the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.shell import Shell
+from agent_graph.errors import AgentGraphError
 from agent_graph.store.base import Answered, Commit, Store
 
 SNAPSHOT_EVENTS: Final = 64
@@ -112,8 +114,16 @@ class Journal:
         self._bytes += await self._shell.store.runs.commit(commit)
         self.stale = False
         self._shell.notify.committed(commit.run, pending)
+        await self._remember(pending)
         if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
             self._shell.notify.gates.set()
+
+    async def _remember(self, events: Sequence[e.Event]) -> None:
+        """Have answers that may be used again found; one that is not is only asked for once more."""
+        for event in events:
+            if isinstance(event.fact, e.ModelAnswered) and event.fact.cache_key:
+                with contextlib.suppress(AgentGraphError):
+                    await self._shell.store.answers.remember(event.fact.cache_key, self.run.run_id, event.seq)
 
     async def catch_up(self, held: Iterable[str] = ()) -> None:
         """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""

@@ -29,6 +29,7 @@ def usage(run: Run) -> JsonObject:
         "prompt_tokens": counted.prompt_tokens if known else "unknown",
         "completion_tokens": counted.completion_tokens if known else "unknown",
         "nodes": counted.nodes,
+        **({"cache_hits": counted.cache_hits} if counted.cache_hits else {}),
     }
 
 

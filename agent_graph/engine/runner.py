@@ -185,7 +185,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.ToolAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -278,10 +278,7 @@ class Runner:
 
         if isinstance(perform.effect, CallTool):
             return await call_tool(perform, perform.effect, connections=shell.connections)
-        return await call_model(
-            perform, perform.effect, models=shell.models, limiter=shell.limiter, connections=shell.connections,
-            run_id=run_id, run_model=self.run.model, on_delta=on_delta,
-        )  # fmt: skip
+        return await call_model(perform, perform.effect, shell=shell, run=self.run, on_delta=on_delta)
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
         """A call is over. One that ended by itself is always heard of, even when a bug ended it."""

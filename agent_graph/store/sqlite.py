@@ -14,6 +14,7 @@ from typing import Final, Literal
 import aiosqlite
 
 from agent_graph.errors import InvalidArgument, StoreCorrupt
+from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
 from agent_graph.store.db import (
     Database,
@@ -41,9 +42,9 @@ FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
 
 
 class SqliteStore:
-    """`base.Store`: five families over one database. Made by `open_store`; an async context manager."""
+    """`base.Store`: six families over one database. Made by `open_store`; an async context manager."""
 
-    __slots__ = ("approvals", "database", "graphs", "requests", "retention", "runs", "storage")
+    __slots__ = ("answers", "approvals", "database", "graphs", "requests", "retention", "runs", "storage")
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -52,6 +53,7 @@ class SqliteStore:
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
+        self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
 
     def check(self) -> None:

@@ -33,6 +33,7 @@ def test_a_table_has_columns_and_none_without_rows() -> None:
         ({"type": "node_started", "firing": "a#1"}, "a  started"),
         ({"type": "node_started", "firing": "a#2", "attempt": 3}, "a (2)  started again (attempt 3)"),
         ({"type": "node_failed", "firing": "a#1", "error": {"code": "X", "message": "y\nz"}}, "a  failed, X: y z"),
+        ({"type": "cache_hit", "firing": "a#1", "run_id": "run-1"}, "a  takes the answer of run-1"),
         ({"type": "tool_called", "firing": "a#1", "name": "f", "connection": "weather", "tool": "forecast"},
          "a  calls weather/forecast"),
         ({"type": "tool_called", "firing": "a#1", "name": "rm"}, "a  calls rm, which there is not"),

@@ -25,6 +25,8 @@ SAMPLES: list[e.Fact] = [
     e.NodeStarted("a#1"),
     e.NodeStarted("a#1", 2),
     e.ModelAnswered("a#1", {"text": ""}),
+    e.ModelAnswered("a#1", {"text": ""}, 2, "sha256:0"),
+    e.CacheHit("a#1", {"text": ""}, "sha256:0", "run-0"),
     e.ToolCalled("a#1", "t1", "forecast", {"city": "Oslo"}),
     e.ToolCalled("a#1", "t1", "forecast", None, "weather", "forecast", 2),
     e.ToolAnswered("a#1", "t1", "rain"),

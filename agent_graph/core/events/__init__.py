@@ -21,6 +21,7 @@ from agent_graph.core.events.approvals import (
 )
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.firings import (
+    CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
@@ -56,6 +57,7 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "CacheHit",
     "Event",
     "FACTS",
     "Fact",
@@ -106,9 +108,10 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried, RouteTaken,
-        LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet, TimerFired, SignalAwaited,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet, TimerFired,
+        SignalAwaited,
         SignalReceived, Warned,
     )
 }  # fmt: skip

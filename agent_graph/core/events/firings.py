@@ -23,11 +23,24 @@ class NodeStarted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered(Fact):
-    """`answer` is the JSON form of `effects.ModelAnswer`."""
+    """`answer` is the JSON form of `effects.ModelAnswer`; `cache_key` what others may find it by."""
 
     type: ClassVar[str] = "model_answered"
     firing: str
     answer: JsonObject
+    attempt: int = 1
+    cache_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHit(Fact):
+    """The answer recorded in the run `run_id` is taken; no model is asked. `answer` as in `ModelAnswered`."""
+
+    type: ClassVar[str] = "cache_hit"
+    firing: str
+    answer: JsonObject
+    cache_key: str
+    run_id: str
     attempt: int = 1
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_graph.core.nodes.base import NodeType
+from agent_graph.core.nodes.base import NodeForm, NodeType
 
 if TYPE_CHECKING:
     from agent_graph.core.nodes import (
+        graphql,
+        http,
         human_approval,
         join,
         llm,
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
         state_transform,
         subgraph,
         timer,
+        tool,
     )
 
     _CHECKED: tuple[NodeType, ...] = (
         llm, router, passthrough, state_transform, join, parallel, subgraph, loop, human_approval, signal, timer,
     )  # fmt: skip
+    _DECLARED: tuple[NodeForm, ...] = (tool, http, graphql)
 
 
 class _OnDemand(Mapping[str, NodeType]):
@@ -61,3 +65,8 @@ UNAVAILABLE_TYPES: Final = {
     "graphql": "GraphQL calls are not available yet",
 }
 """Known types nothing performs yet, with the reason."""
+
+DECLARED_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand("tool", "http", "graphql")
+"""Those of them whose configs are read, so that the checker says what else is wrong."""
+KNOWN_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand(*NODE_TYPES, *DECLARED_TYPES)
+"""All that the checker can look at."""

@@ -71,7 +71,9 @@ class Config(NodeConfig):
     """What the model may call, as `connection/tool`: tools of the connections in the server's configuration."""
     max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = 5
     """Answers with calls that are followed; one more fails the node."""
-    cache: Any = False
+    cache: bool = False
+    """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
+    Where the model draws (no `seed`, and no `temperature` of 0), by the same firing of the same node too."""
     evidence_required: bool = False
 
     def __post_init__(self) -> None:
@@ -84,7 +86,6 @@ class Config(NodeConfig):
 CHOOSES: Final = False
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
-    "cache": "answers are not cached yet",
     "evidence_required": "nothing checks evidence yet",
 }
 _DURATION: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|ms|s|m|h))+|0")
@@ -199,6 +200,7 @@ def _call(node: Node, values: Values) -> CallModel:
         timeout_ms=config.timeout_ms,
         idle_timeout_ms=config.idle_timeout_ms,
         tools=tool_loop.offered(config.tools),
+        cache=config.cache,
     )
 
 
