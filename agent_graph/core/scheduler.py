@@ -77,7 +77,7 @@ def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     if not isinstance(last, e.NodeFinished | e.NodeFailed):
         return False
     graph = firing.frame.graph
-    return END_RUN in ways_on(graph, graph.topology.leaves_by(firing.node), last.targets)
+    return END_RUN in ways_on(graph, firing.node, last.targets)
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:

@@ -111,7 +111,7 @@ class Supervisor:
         if self._queue or self._active() >= self._limits.active_runs:
             self._queue[row.run_id] = None
         else:
-            self._set_going(graph, Folded(run, 1, 0))
+            self._set_going(graph, Folded(run, 1, 0, row))
         return row
 
     def _active(self) -> int:
@@ -253,7 +253,10 @@ class Supervisor:
         """The run's row as soon as `until` holds of it, or as it is after `timeout_ms`. Wakes by event, never polls."""
         runs = self.shell.store.runs
         with self.shell.notify.expect(run_id, until) as reached:  # before looking, so that no commit is missed
-            row = await runs.get(run_id)
+            runner = self._runners.get(run_id)
+            row = None if runner is None or timeout_ms <= 0 else runner.row  # who drives it need not be looked up
+            if row is None:
+                row = await runs.get(run_id)
             if until(row) or timeout_ms <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
