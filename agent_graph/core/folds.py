@@ -149,6 +149,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         settle(run, firing.frame)
         return
     firing.frame.drop(firing)
+    admit(run, firing.frame)
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
     fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
@@ -206,6 +207,7 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         remove(run, firing)
         mutexes.release(run, firing)
         firing.frame.drop(firing)
+        admit(run, firing.frame)
         settle(run, firing.frame)
 
 

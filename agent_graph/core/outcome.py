@@ -156,7 +156,7 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
 def _checked(write: Write, limits: Limits) -> int:
     """`weights.most_of` a value that is within the limits of size and depth; a short text is not measured."""
     value, limit, depth = write.value, limits.value_bytes, limits.json_depth
-    nested = isinstance(value, list | dict)
+    nested = isinstance(value, weights.NESTED)
     if not nested and (most := weights.most_of(value)) <= limit:
         return most
     text, what = compact(value), "its output" if write.path[0] == "outputs" else ".".join(write.path)

@@ -57,10 +57,11 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
-    actions: list[Action] = [*map(Record, run.met), *_closing(run)]
-    if actions:
-        return tuple(actions)
-    actions += map(Record, mutexes.grants(run))
+    if run.met or run.closing:
+        first = (*map(Record, run.met), *_closing(run))
+        if first:
+            return first
+    actions: list[Action] = [*map(Record, mutexes.grants(run))] if run.mutexes else []
     for firing in run.open.values():
         actions += step(run, firing)
         if actions and isinstance(actions[-1], Record) and _ends_frame(firing, actions[-1].fact):
