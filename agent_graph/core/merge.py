@@ -287,9 +287,8 @@ class State:
         while apart:
             low = apart & -apart
             number = low.bit_length() - 1 + self.offset
-            for slot in self.writers[number].slots:
-                if isinstance(slot, str):  # the engine's books are one node's each
-                    by_slot.setdefault(slot, []).append(number)
+            for slot in (one for one in self.writers[number].slots if isinstance(one, str)):  # a book is one node's own
+                by_slot.setdefault(slot, []).append(number)
             apart ^= low
         found: list[Conflict] = []
         for slot, numbers in by_slot.items():
