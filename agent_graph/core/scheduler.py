@@ -23,14 +23,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_graph.core import events as e
-from agent_graph.core import spending
+from agent_graph.core import mutexes, spending
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END, Graph
-from agent_graph.core.outcome import came_to
+from agent_graph.core.graph import END, END_RUN, Graph
+from agent_graph.core.outcome import came_to, ways_on
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -62,6 +62,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.failure is not None:
         failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
+    if frame.terminating:
+        return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
     if run.met or run.closing:
         first = (*map(Record, run.met), *_closing(run))
         if first:
@@ -75,16 +77,25 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
 
 def _steps(run: Run) -> list[Action]:
     """What the open firings want. What one is granted or refused counts for the next: that one is asked later."""
-    actions: list[Action] = []
+    actions: list[Action] = [*map(Record, mutexes.grants(run))] if run.mutexes else []
     for firing in run.open.values():
         mine = step(run, firing)
         actions += mine
         if run.ledger is not None and any(isinstance(one, Record) and isinstance(one.fact, COUNTED) for one in mine):
             break
-        last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
-        if isinstance(last, e.NodeFailed) and last.targets is None:
-            break  # the frame is about to fail: start nothing else
+        if actions and isinstance(actions[-1], Record) and _ends_frame(firing, actions[-1].fact):
+            break  # start nothing else
     return actions
+
+
+def _ends_frame(firing: Firing, last: e.Fact) -> bool:
+    """Whether a frame is about to fail, or a token to end the run."""
+    if isinstance(last, e.NodeFailed) and last.targets is None:
+        return True
+    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+        return False
+    graph = firing.frame.graph
+    return END_RUN in ways_on(graph, firing.node, last.targets)
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:

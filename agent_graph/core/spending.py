@@ -87,7 +87,7 @@ def cut_off(ledger: Ledger | None, firing: Firing) -> list[e.Fact]:
 def deadline_ms(run: Run) -> int | None:
     """When the run's time is over, if that is to be looked at: not while it asks for more, stands aside, or ends."""
     ledger = run.ledger
-    if ledger is None or run.lifecycle != "running" or run.cancel_reason is not None or run.failure is not None:
+    if ledger is None or run.lifecycle != "running" or run.ending:
         return None
     return None if ledger.refused else ledger.deadline_ms
 

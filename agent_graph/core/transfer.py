@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_graph.core.firing import Token
+from agent_graph.core.firing import Token, merged
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END
+from agent_graph.core.graph import SPECIAL_TARGETS
 from agent_graph.core.merge import Conflict
 
 
@@ -17,15 +17,15 @@ def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
     """
     known = [Token(firing.past, firing.tips, firing.depth - 1) for firing in frame.running.values()]
     known += [token for queue in frame.tokens.values() for token in queue]
-    merged, met = frame.merged(known), frame.state.conflicts([token.past for token in known])
+    token, met = merged(known, frame.state), frame.state.conflicts([token.past for token in known])
     for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft):
         held.clear()
     frame.enabled, frame.running_set, frame.active = [], 0, 0
-    nodes = [frame.graph.index[target] for target in targets if target != END]
+    nodes = [frame.graph.index[target] for target in targets if target not in SPECIAL_TARGETS]
     for node in nodes:
-        give(frame, node, merged)
+        give(frame, node, token)
     if len(nodes) < len(targets) or not targets:
-        frame.ended.append(merged)
+        frame.ended.append(token)
     frame.settle(nodes)
     return met
 

@@ -21,7 +21,7 @@ def due(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
     aside or ends."""
     if refusal := spending.overdue(run, now_ms):
         return refusal
-    if run.lifecycle != "running" or run.cancel_reason is not None or run.failure is not None:
+    if run.lifecycle != "running" or run.ending:
         return ()
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
     moments += [(wait.due_ms, path) for path, wait in run.waits.items() if wait.due_ms is not None]

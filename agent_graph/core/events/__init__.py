@@ -26,6 +26,7 @@ from agent_graph.core.events.firings import (
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
+    MutexGranted,
     NodeFailed,
     NodeFinished,
     NodeRetried,
@@ -71,6 +72,7 @@ __all__ = [
     "ItemsClosed",
     "LoopExhausted",
     "ModelAnswered",
+    "MutexGranted",
     "NodeFailed",
     "NodeFinished",
     "NodeRetried",
@@ -113,7 +115,7 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, BudgetGranted,
+        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
         BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
