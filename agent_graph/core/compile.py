@@ -77,7 +77,7 @@ def _compiled(raw: JsonValue, limits: Limits, stored: Stored, level: Level) -> C
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits, level)
     inner, wrong = nesting.pins(parsed, stored)
-    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
+    issues += [*more, *wrong]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues), judged=checked is not None)
     spec = nesting.pinned(minimal(parsed), inner)
@@ -87,6 +87,9 @@ def _compiled(raw: JsonValue, limits: Limits, stored: Stored, level: Level) -> C
     configs = _configs(spec) if inner else [(node.type, node.config) for node in parsed.nodes]
     graph = _graph(spec, digest(spec), kept, configs=configs, topology=checked.topology,
                    subgraphs={one.version: one for one in inner.values()})  # fmt: skip
+    deep = nesting.too_deep(graph, parsed)
+    if deep:
+        return Compiled(None, _as_sent(raw, [*issues, *deep]), judged=True)
     return Compiled(graph, _as_sent(raw, issues), kept, judged=True)
 
 
@@ -154,9 +157,14 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
         return None, issues
     if level == "structure" or any(_is_of_shape(issue) for issue in issues):
         return None, issues  # what follows would be guessed from a shape that will change
+    from agent_graph.core import regions
     from agent_graph.core.checks.whole import judge
 
-    judged = judge(parsed, wiring, wiring.topology())
+    built = wiring.topology()
+    built.regions, found = regions.over_data(wiring, built)
+    if found:
+        return None, [*issues, *found]  # what runs where is not known
+    judged = judge(parsed, wiring, built)
     return judged, [*issues, *judged.issues]
 
 

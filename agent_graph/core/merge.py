@@ -206,8 +206,10 @@ class State:
         return dict.fromkeys((*self.base, *self.journal))
 
     def _fold(self, slot: Slot, entries: list[Entry], past: int, *, own: bool) -> MaybeJson:
-        reducer = self.reducers.get(slot, "") if isinstance(slot, str) else ""
-        first = 0
+        if own and entries[-1].op == "set" and not entries[-1].rest:  # most: whatever was there before is gone
+            self.owned.discard(slot)
+            return entries[-1].value
+        reducer, first = self.reducers.get(slot, "") if isinstance(slot, str) else "", 0
         for i in range(len(entries) - 1, -1, -1):
             entry = entries[i]
             if not entry.rest and entry.op in ("set", "replace") and past >> (entry.writer - self.offset) & 1:

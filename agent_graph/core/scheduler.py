@@ -54,9 +54,11 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.failure is not None:
         failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
-    actions: list[Action] = [*map(Record, run.met), *_closing(run)]
-    if actions:
-        return tuple(actions)
+    if run.met or run.closing:
+        first = (*map(Record, run.met), *_closing(run))
+        if first:
+            return first
+    actions: list[Action] = []
     for firing in run.open.values():
         actions += step(run, firing)
         last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import tool_facts
@@ -38,6 +38,9 @@ class Perform:
     effect: CallModel | CallTool
 
 
+CALLS: Final = (CallModel, CallTool)
+"""The effects a driver performs."""
+
 Action: TypeAlias = Record | Perform
 
 
@@ -58,7 +61,7 @@ def step(run: Run, firing: Firing) -> list[Action]:
     answer = _asked(run, firing, attempt)
     if isinstance(answer, e.NodeFailed):
         return [*actions, Record(follow_up(run, answer))]
-    if isinstance(answer, CallModel | CallTool):
+    if isinstance(answer, CALLS):
         return [*actions, *_perform(firing, answer, attempt)]
     if not isinstance(answer, Done):
         return [*actions, Record(asked(run, firing, answer))]

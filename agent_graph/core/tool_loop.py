@@ -48,6 +48,8 @@ def offered(references: Sequence[str]) -> tuple[JsonObject, ...]:
 
     Hosts take letters, digits, ``_`` and ``-``. Where two tools would have one name the connection goes before it.
     """
+    if not references:
+        return ()
     split = [text.partition("/")[::2] for text in references]
     plain = [_wire_name(tool) for _, tool in split]
     names: list[str] = []

@@ -19,7 +19,7 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import AgentGraphError
-from agent_graph.store.base import Answered, Commit, Store
+from agent_graph.store.base import Answered, Commit, RunRow, Store
 
 SNAPSHOT_EVENTS: Final = 64
 SNAPSHOT_BYTES: Final = 256 * 1024
@@ -30,16 +30,20 @@ EVENT_BYTES: Final = 512
 """What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
+ENDS: Final = (e.NodeFinished, e.NodeFailed)
+"""The facts that end a firing."""
 _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A run as its log tells it; `since` events were read after a snapshot of `weight` bytes (0 = none)."""
+    """A run as its log tells it; `since` events were read after a snapshot of `weight` bytes (0 = none). `row` is what
+    was committed of it last, where that is known."""
 
     run: Run
     since: int
     weight: int
+    row: RunRow | None = None
 
 
 async def fold(store: Store, graph: Graph, run_id: str) -> Folded:
@@ -73,6 +77,8 @@ class Journal:
         self.run = folded.run
         self.stale = False
         """The log did not take what the fold holds: `catch_up` first."""
+        self.row: RunRow | None = None
+        """The run's row as it was committed last; None where only the store knows it."""
         self.finishes = False
         """What waits for the next commit holds the end of a firing."""
         self._shell = shell
@@ -92,7 +98,7 @@ class Journal:
             event = e.Event(run.seq, now_ms, fact)
             evolve(graph, run, event)
             self._pending.append(event)
-            if isinstance(fact, e.NodeFinished | e.NodeFailed):
+            if isinstance(fact, ENDS):
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None
@@ -112,7 +118,7 @@ class Journal:
         self._pending, self._touched, self.finishes = [], {}, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
         self._bytes += await self._shell.store.runs.commit(commit)
-        self.stale = False
+        self.stale, self.row = False, commit.run
         self._shell.notify.committed(commit.run, pending)
         await self._remember(pending)
         if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
@@ -136,7 +142,7 @@ class Journal:
                 self.run.hand_over(path)
 
     def _take_over(self, folded: Folded) -> None:
-        self._since, self._weight = folded.since, folded.weight
+        self._since, self._weight, self.row = folded.since, folded.weight, folded.row
         self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
 
     def _snapshot(self, count: int) -> bytes | None:

@@ -47,7 +47,7 @@ async def call_model(
         place = shell.limiter.place(chosen.place, parallel=client.parallel, run_id=run.run_id, model=call.model)
         async with place:
             answer = await client.chat(call, on_delta)
-        body = answer_to_json(replace(answer, host=chosen.name))
+        body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
     except errors.ModelNotFound as error:
         return e.NodeFailed(perform.firing, failure(shell.models.explained(error, asked)), perform.attempt)
@@ -57,8 +57,11 @@ async def call_model(
 
 
 async def _cache_key(perform: Perform, call: CallModel, chosen: Chosen, run: Run) -> str:
-    """What the answer may be found by; "" where the host does not list its models: then nothing is remembered."""
+    """What the answer may be found by; "" where it is the host that picks the model, or where it does not list them:
+    then nothing is remembered."""
     assert run.frame is not None, "a run that makes calls was accepted"
+    if not call.model:
+        return ""
     try:
         model_digest = await digest_of(chosen.client, call.model)
     except errors.ModelUnreachable:

@@ -21,7 +21,7 @@ from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
-from agent_graph.engine.journal import Journal
+from agent_graph.engine.journal import ENDS, Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.engine.tool_calls import call_tool
@@ -33,7 +33,7 @@ from agent_graph.errors import (
     StoreBusy,
     StoreFull,
 )
-from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.base import AlreadyAnswered, RunRow
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,11 @@ class Runner:
     def run(self) -> Run:
         return self._journal.run
 
+    @property
+    def row(self) -> RunRow | None:
+        """The run's row as it was committed last; None where only the store knows it."""
+        return self._journal.row
+
     def ask(self, command: Command) -> asyncio.Future[Run]:
         """Have a command handled; gives the fold once it is durable, or what the command refuses with."""
         reply: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
@@ -97,6 +102,7 @@ class Runner:
                 except PASSING as refusal:
                     if self._stopping:
                         raise
+                    self._journal.row = None
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     if not isinstance(refusal, SequenceConflict):
                         self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
@@ -314,4 +320,4 @@ def _failed(fact: e.Fact) -> TypeGuard[e.NodeFailed]:
 
 
 def _finishes(action: Action) -> bool:
-    return isinstance(action, Record) and isinstance(action.fact, e.NodeFinished | e.NodeFailed)
+    return isinstance(action, Record) and isinstance(action.fact, ENDS)

@@ -10,8 +10,8 @@ from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
-from agent_graph.errors import AgentGraphError
-from agent_graph.store.base import Store
+from agent_graph.errors import AgentGraphError, StoreCorrupt
+from agent_graph.store.base import Answered, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +35,15 @@ async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
     """`set_aside`, with the error as the run's row will show it."""
     await shell.store.runs.set_aside(run_id, error)
     shell.notify.committed(await shell.store.runs.get(run_id), ())
+
+
+async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
+    """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    error: JsonObject = {
+        "code": damage.code,
+        "message": f"{damage.message} It was cancelled: {reason}",
+        "reason": reason,
+    }
+    await shell.store.retention.write_off(run_id, error, at_ms=shell.clock.now_ms(), answered=answered)
+    shell.notify.committed(await shell.store.runs.get(run_id), ())
+    shell.notify.gates.set()

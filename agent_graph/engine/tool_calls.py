@@ -26,6 +26,8 @@ MOST_DESCRIPTION: Final = 2_000
 
 async def described(call: CallModel, connections: Connections) -> CallModel:
     """`call` with what the connections say of the tools it offers. Raises what `Connections.tool` raises."""
+    if not call.tools:
+        return call
     found: list[JsonObject] = []
     for one in call.tools:
         tool = await connections.tool(str(one["connection"]), str(one["tool"]))

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from agent_graph.store.base import Ended, Space
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.store.base import Answered, Ended, Space
+from agent_graph.store.columns import json_text
 from agent_graph.store.db import Database
+from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.runs import event_number
 
 STEP_PAGES: Final = 512
@@ -39,6 +42,13 @@ MARK: Final = "UPDATE runs SET first_seq = seq WHERE run_no = ?"
 # takes the row, and with it the answers under idempotency keys
 FORGET: Final = "DELETE FROM runs WHERE run_no = ?"
 
+# ends a run by its row alone
+WRITE_OFF: Final = """
+UPDATE runs SET status = 'cancelled', error = ?, finished_at_ms = ?
+WHERE run_id = ? AND status NOT IN ('completed', 'failed', 'cancelled')"""
+# its approvals can be decided no longer
+WITHDRAW: Final = "UPDATE approvals SET status = 'withdrawn' WHERE run_no = ? AND status = 'pending'"
+
 
 class _Pages(NamedTuple):
     size: int
@@ -62,6 +72,9 @@ class SqliteRetention:
 
     async def prune(self, run_ids: Sequence[str], *, forget: bool = False) -> tuple[str, ...]:
         return await self._database.write(partial(_prune, tuple(run_ids), forget))
+
+    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
+        return await self._database.write(partial(_write_off, run_id, json_text(error), at_ms, answered))
 
     async def space(self) -> Space:
         pages = await self._database.read(_pages)
@@ -111,6 +124,15 @@ def _prune(run_ids: tuple[str, ...], forget: bool, connection: sqlite3.Connectio
         connection.execute(FORGET if forget else MARK, (run_no,))
         done.append(run_id)
     return tuple(done)
+
+
+def _write_off(run_id: str, error: str, at_ms: int, answered: Answered | None, connection: sqlite3.Connection) -> bool:
+    check_new(answered, connection)
+    if not connection.execute(WRITE_OFF, (error, at_ms, run_id)).rowcount:
+        return False
+    connection.execute(WITHDRAW, connection.execute(NUMBER, (run_id,)).fetchone())
+    reserve(answered, connection)
+    return True
 
 
 def _pages(connection: sqlite3.Connection) -> _Pages:

@@ -12,7 +12,7 @@ from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
-from agent_graph.errors import RunTerminal
+from agent_graph.errors import RunTerminal, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
 from agent_graph.tools.deps import Deps
@@ -169,7 +169,12 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     body["waiting_for"] = await waiting_for(deps, row, pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (args.include_state or row.status in TERMINAL):
-        graph, run = await deps.supervisor.fold(args.run_id)
+        try:
+            graph, run = await deps.supervisor.fold(args.run_id)
+        except StoreCorrupt as damage:
+            if args.include_state:
+                raise
+            return {**body, "damaged": damage.message}
         if row.status in TERMINAL and run.frame is not None:
             body["skipped"] = [node.id for node in graph.nodes if node.index not in run.frame.nth]
         if errors := handled_errors(run):
@@ -238,7 +243,12 @@ async def graph_run_cancel(call: Call[CancelParams]) -> JsonObject:
     def answered(run: Run) -> Answered:
         return Answered(call.key, call.request_digest, view(run), run.run_id)
 
-    return view(await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None)))
+    try:
+        return view(await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None)))
+    except StoreCorrupt as damage:  # nothing can follow what cannot be read; but it must not be in the way for ever
+        body = _cancelled(args, "cancelled", terminal=True)
+        await deps.supervisor.write_off(args.run_id, damage, args.reason, call.answered(body, run_id=args.run_id))
+        return body
 
 
 def _cancelled(args: CancelParams, status: str, *, terminal: bool) -> JsonObject:

@@ -46,7 +46,7 @@ def refused(*ballots: Any, **config: Any) -> NodeFailure:
     [
         ("A", ["A"]), (" A ", ["A"]), (["B", "A"], ["B", "A"]), ({"choice": "A"}, ["A"]),
         ({"ranking": ["B", "A"], "choice": None}, ["B", "A"]), (True, ["true"]), (3, ["3"]),
-        ({"choice": False}, ["false"]),
+        ({"choice": False}, ["false"]), ({"ranking": "B > A>C"}, ["B", "A", "C"]), ("B > A", ["B > A"]),
     ],
 )  # fmt: skip
 def test_a_ballot_is_a_choice_or_a_ranking(ballot: Any, order: list[str]) -> None:
@@ -73,6 +73,8 @@ FAULTS = [
     ({"choice": "A", "ranking": ["A"]}, "not both"),
     ({"choice": ["A"]}, "`choice` is one name"),
     ({"ranking": "A"}, "`ranking` is a list of names"),
+    ({"ranking": "A > "}, "named by a text"),
+    ({"ranking": "A > B > A"}, "'A' is ranked twice"),
     ([], "the ranking is empty"),
     ([["A"]], "named by a text, not by a list"),
     ([{"name": "A"}], "named by a text, not by an object"),

@@ -131,6 +131,15 @@ async def test_a_run_whose_connection_is_not_configured_is_refused_and_nothing_i
         assert model.calls == []
 
 
+async def test_an_inner_graph_needs_its_connections_too() -> None:
+    async with opened(ScriptedModel([WANTS, SAYS])) as room:
+        await room.create({**ASKING, "name": "inner"})
+        outer = spec({"id": "s", "type": "subgraph", "config": {"graph_name": "inner"}}, edges="s>END", name="outer")
+        await room.create(outer)
+        refusal = await room.call("graph_run_start", graph_id="outer", input="x")
+        assert refusal["error_code"] == "CONNECTION_NOT_FOUND"
+
+
 async def test_a_connection_without_that_tool_fails_the_node_before_the_model_is_asked() -> None:
     model = ScriptedModel([WANTS, SAYS])
     async with opened(model, connections=[ScriptedConnection(Tool("tides"))]) as room:

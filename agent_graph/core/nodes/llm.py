@@ -31,6 +31,7 @@ from agent_graph.core.nodes.base import (
 )
 
 PROMPT: Final = "{input}"
+MAX_TOOL_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Config(NodeConfig):
     """Asked in this order, each with attempts of its own, when the ones before it have failed."""
     tools: Annotated[list[str], Len(0, tool_loop.MOST_TOOLS)] = field(default_factory=list)
     """What the model may call, as `connection/tool`: tools of the connections in the server's configuration."""
-    max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = 5
+    max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = MAX_TOOL_ROUNDS
     """Answers with calls that are followed; one more fails the node."""
     cache: bool = False
     """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
@@ -103,6 +104,11 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     issues += _model_issues(node_id, config)
     issues += _message_issues(node_id, config)
     issues += tool_loop.issues(config.tools, node_id=node_id)
+    if config.max_tool_rounds != MAX_TOOL_ROUNDS and not config.tools:
+        message = "the model is offered no `tools`, so it goes no rounds with them"
+        issues.append(
+            Issue("FIELD_UNUSED", message, severity="warning", pointer="/max_tool_rounds", node_id=node_id)
+        )  # fmt: skip
     if isinstance(config.keep_alive, str) and not _DURATION.fullmatch(config.keep_alive[:64]):
         message = 'a number of seconds, or a duration such as "5m"'
         issues.append(Issue("FIELD_INVALID", message, pointer="/keep_alive", node_id=node_id))
@@ -165,6 +171,10 @@ def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallMo
     PROMPT_TRUNCATED where `on_length` says so; MAX_TOOL_ROUNDS_EXCEEDED.
     """
     config: Config = node.config
+    if len(answers) == 1 and isinstance(only := answers[0], ModelAnswer) and not only.tool_calls:
+        value, unfit = mending.read(node, values.limits, only)
+        if unfit is None:  # nearly always: what was asked need not be made up again
+            return _done(config, values, only, value, refused=[])
     limit = values.limits.prompt_bytes
     talk = tool_loop.Talk(_call(node, values), most_rounds=config.max_tool_rounds, most_bytes=limit)
     refused: list[JsonObject] = []

@@ -4,7 +4,8 @@ A *ballot* is one of
 
 * a text (or a number, or true / false, by its JSON): the choice;
 * a list of these: a ranking, best first;
-* an object with ``choice`` or with ``ranking``.
+* an object with ``choice`` or with ``ranking``; a ranking there may be one text too, ``"B > A > C"``, which a model's
+  schema can list whole.
 
 It stands at `ballot_path` of an input ("" is the input itself); where `ballots` is ``list``, each input holds a list of
 them. The voter's words stand at `reason_path` beside it. A null or failed input *abstains*.
@@ -176,6 +177,8 @@ def _order(ballot: JsonValue | Missing, known: frozenset[str] | None) -> tuple[s
         if len(said) != 1:
             raise ValueError("an object has `choice` or `ranking`" + (", not both" if said else ""))
         ballot = ballot[said[0]]
+        if said[0] == "ranking" and isinstance(ballot, str) and ">" in ballot:
+            ballot = [*ballot.split(">")]
         if isinstance(ballot, list) != (said[0] == "ranking"):
             raise ValueError("`choice` is one name" if said[0] == "choice" else "`ranking` is a list of names")
     entries = ballot if isinstance(ballot, list) else [ballot]
