@@ -130,6 +130,9 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     paths += [(getattr(config, name), f"/{name}") for name in ("candidates_path", "ballot_path", "reason_path")]
     paths += [(name, pointer("required_fields", place)) for place, name in enumerate(config.required_fields)]
     issues = path_issues(node_id, paths)
+    if config.merge == "each":
+        message = 'a join brings branches together, and "each" would fire it for every one of them'
+        issues.append(Issue("FIELD_INVALID", message, pointer="/merge", node_id=node_id))
     if config.output and config.output_key and config.output != config.output_key:
         message = "`output_key` and `output` name the same thing and differ"
         issues.append(Issue("FIELD_CONFLICT", message, pointer="/output_key", node_id=node_id))
