@@ -283,11 +283,11 @@ class State:
         if any(part == union for part in parts):
             return ()
         apart = union & ~common
-        by_slot: dict[Slot, list[int]] = {}
+        by_slot: dict[str, list[int]] = {}
         while apart:
             low = apart & -apart
             number = low.bit_length() - 1 + self.offset
-            for slot in self.writers[number].slots:
+            for slot in (one for one in self.writers[number].slots if isinstance(one, str)):  # a book is one node's own
                 by_slot.setdefault(slot, []).append(number)
             apart ^= low
         found: list[Conflict] = []
@@ -296,8 +296,8 @@ class State:
                 found += self._conflicts_in(slot, frozenset(numbers), parts)
         return tuple(sorted(found, key=lambda c: (c.key, c.winner)))
 
-    def _conflicts_in(self, slot: Slot, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
-        reduced = isinstance(slot, str) and slot in self.reducers
+    def _conflicts_in(self, slot: str, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
+        reduced = slot in self.reducers
         entries = [entry for entry in self.journal[slot] if entry.writer in numbers]
         if reduced and not any(entry.op in OVERWRITES for entry in entries):
             return
@@ -318,7 +318,7 @@ class State:
                 for place in losers:
                     lost[place].append(last.rest)
                 names = tuple(dict.fromkeys(self.writers[entries[place].writer].path for place in losers))
-                key = ".".join((*((slot,) if isinstance(slot, str) else slot), *last.rest))
+                key = ".".join((slot, *last.rest))
                 yield Conflict(key, self.writers[last.writer].path, names)
 
     def _concurrent(self, a: int, b: int) -> bool:

@@ -13,6 +13,7 @@ from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFram
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
+from agent_graph.core.graph import END_RUN
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nesting import DEEPEST
 from agent_graph.core.nodes import NODE_TYPES
@@ -77,6 +78,8 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
     try:
         answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
         if isinstance(answer, Done):
+            if firing.owned is not None and firing.owned.stopped:
+                answer = replace(answer, targets=(END_RUN,))
             check_bounds(run, firing, answer)
         elif isinstance(answer, OpenFrames):
             _check_depth(firing)
