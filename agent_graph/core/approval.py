@@ -23,8 +23,7 @@ def vote(run: Run, approval_id: str, *, decision: str, note: str, by: str, via: 
     gate = run.gates.get(approval_id)
     if gate is None:
         raise ApprovalNotFound(f"there is no approval {approval_id!r} in run {run.run_id!r}", approval_id=approval_id)
-    ending = run.cancel_reason is not None or run.failure is not None
-    if gate.status == "withdrawn" or (gate.status == "pending" and ending):
+    if gate.status == "withdrawn" or (gate.status == "pending" and run.ending):
         raise ApprovalWithdrawn("the run ended before this was decided", approval_id=approval_id)
     if gate.status == "expired" or (gate.status == "pending" and now_ms >= gate.expires_at_ms):
         raise ApprovalExpired("this approval expired before it was decided", approval_id=approval_id)

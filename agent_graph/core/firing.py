@@ -40,12 +40,18 @@ class Owned:
     """Those in whose place there is an error, or null."""
     failure: JsonObject | None = None
     """What the owner is going to fail with."""
+    stopped: bool = False
+    """In one of them a token has reached END_RUN: the owner's goes there too."""
 
     @property
     def over(self) -> bool:
         """Nobody waits for what is still open."""
         enough = self.asked.enough
-        return self.failure is not None or (enough is not None and len(self.results) - len(self.failed) >= enough)
+        return (
+            self.stopped
+            or self.failure is not None
+            or (enough is not None and len(self.results) - len(self.failed) >= enough)
+        )
 
 
 @dataclass(slots=True)
@@ -60,6 +66,8 @@ class Firing:
     past: int
     tips: tuple[int, ...]
     reentered: bool
+    lane: int = 0
+    """Whose latest firing its past holds: its node's; with `merge` "each" that of the same in-edge (``~edge``)."""
     seen_before: dict[str, int] = field(default_factory=dict)
     """For a join: the last writer of each input as its previous firing saw it."""
     conflicts: tuple[Conflict, ...] = ()

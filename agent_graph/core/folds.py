@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import tool_facts, waits
+from agent_graph.core import mutexes, tool_facts, waits
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
@@ -15,7 +15,7 @@ from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record
 from agent_graph.core.outcome import to_done
-from agent_graph.core.places import admit, remove
+from agent_graph.core.places import admit, enter, give, remove
 from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
@@ -76,6 +76,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.queue.clear()
         run.pausing.clear()
         run.waits.clear()
+        run.mutexes.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -125,6 +126,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     if firing is not None:
         run.usage.nodes += 1
         remove(run, firing)
+        mutexes.release(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
@@ -138,6 +140,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     if firing is None or firing.attempt != fact.attempt:
         return
     remove(run, firing)
+    mutexes.release(run, firing)
     node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
@@ -146,6 +149,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         settle(run, firing.frame)
         return
     firing.frame.drop(firing)
+    admit(run, firing.frame)
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
     fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
@@ -176,6 +180,13 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         waits.time_over(run, firing)
 
 
+def _mutex_granted(graph: Graph, run: Run, event: e.Event, fact: e.MutexGranted) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and mutexes.hold(run, fact.name, fact.firing):
+        enter(run, firing)
+        give(run)
+
+
 def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.owned is None:
@@ -194,7 +205,9 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
     firing = run.firing(fact.firing)
     if firing is not None:
         remove(run, firing)
+        mutexes.release(run, firing)
         firing.frame.drop(firing)
+        admit(run, firing.frame)
         settle(run, firing.frame)
 
 
@@ -265,6 +278,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.MutexGranted: _mutex_granted,
     e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
     e.FramesOpened: _frames_opened,

@@ -15,8 +15,9 @@ from itertools import chain
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
 from agent_graph.core.firing import Firing, Token
-from agent_graph.core.graph import END, Graph
+from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.lanes import is_each, next_turn
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
 from agent_graph.core.weights import Slot
@@ -51,6 +52,7 @@ class Frame:
         "running_set",
         "soft",
         "state",
+        "terminating",
         "tokens",
         "watched",
     )  # fmt: skip
@@ -88,13 +90,15 @@ class Frame:
         """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
-        """By node, the depth of its latest firing: it counts for that of the next one."""
+        """By lane, the depth of its latest firing: it counts for that of the next one."""
         self.last: dict[int, Token] = {}
-        """By node, the token its latest firing made, which belongs to the past of the next one; none in the base."""
+        """By lane, the token its latest firing made, which belongs to the past of the next one; none in the base."""
         self.join_seen: dict[int, dict[str, int]] = {}
         self.ended: list[Token] = []
         self.ended_at: dict[int, int] = {}
-        """By node at which tokens ended, the depth of the latest firing that did."""
+        """By node at which tokens ended, the depth of the latest firing that did; one alone that reached END_RUN."""
+        self.terminating = False
+        """A token has reached END_RUN: nothing is enabled any more, and what runs is to be cancelled."""
         self.enabled: list[Firing] = []
         """Firings enabled since somebody last took this list."""
 
@@ -122,9 +126,10 @@ class Frame:
         by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
         self._leave(node)
         dirty = self._send(node, done.targets, token, by_target)
-        self.depths[node] = firing.depth
-        self.last[node] = token  # without what branches start with: that is each branch's own until they meet
-        self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
+        self.depths[firing.lane] = firing.depth
+        self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
+        if not self.terminating:
+            self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def written(self, firing: Firing, done: Done) -> list[Write]:
         """What a firing contributes, its output in the engine's books included."""
@@ -155,11 +160,12 @@ class Frame:
         source = topology.leaves_by(node)
         if targets is None:
             edges, ends = [(edge, token) for edge in topology.out_declared[source]], topology.ends[source]
+            stops = bool(topology.ends_run >> source & 1)
         else:
-            edges, ends = [], not targets
+            edges, ends = [], not targets or END in targets
+            stops = END_RUN in targets
             for target in dict.fromkeys(targets):
-                if target == END:
-                    ends = True
+                if target in SPECIAL_TARGETS:
                     continue
                 place = self.graph.index[target]
                 edge = topology.edge_between.get((node, place))
@@ -168,7 +174,10 @@ class Frame:
                 )
         inside = self.inside
         within = edges if inside < 0 else [one for one in edges if inside >> topology.edges[one[0]].target & 1]
-        if ends or len(within) < len(edges):
+        if stops:
+            self.terminating = True
+            self.ended_at.clear()  # whose result counts is certain
+        if ends or stops or len(within) < len(edges):
             self.ended.append(by_target.get(END, token))
             self.ended_at[node] = token.depth
         return [self._put(edge, mine) for edge, mine in within]
@@ -207,7 +216,7 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
-        if len(self.full[node]) == len(self.graph.topology.in_edges[node]):
+        if len(self.full[node]) == len(self.graph.topology.in_edges[node]) or is_each(self.graph, node):
             return True
         found = self._running_blockers(node)
         if not found:
@@ -247,7 +256,8 @@ class Frame:
         body = topology.bodies.get(node, 0)
         reentered = False
         full = self.full[node]
-        for edge in sorted(full):
+        edges, lane, nth, name = next_turn(self, node)
+        for edge in edges:
             queue = self.tokens[edge]
             taken.append(queue.popleft())
             if body:
@@ -260,8 +270,8 @@ class Frame:
             del self.full[node]
         self.soft.discard(node)
         conflicts: tuple[Conflict, ...] = ()
-        if node in self.last:
-            taken.append(self.last[node])
+        if lane in self.last:
+            taken.append(self.last[lane])
         past, tips, depth = taken[0]
         if len(taken) > 1:
             for token in taken[1:]:
@@ -269,13 +279,12 @@ class Frame:
                 depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
-        nth = self.nth[node] = self.nth.get(node, 0) + 1
         self.running_set |= 1 << node
         if self.active == 1 << node and node not in self.full and past == state.everything():
             past, tips = self._compact(tips)
-        path = f"{self.path}{self.graph.nodes[node].id}#{nth}"
-        depth = max(depth, self.depths.get(node, 0)) + 1
-        firing = Firing(self, node, path, nth, depth, past, tips, reentered, conflicts=conflicts)
+        path = f"{self.path}{self.graph.nodes[node].id}#{name}"
+        depth = max(depth, self.depths.get(lane, 0)) + 1
+        firing = Firing(self, node, path, nth, depth, past, tips, reentered, lane, conflicts=conflicts)
         if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing

@@ -33,7 +33,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     """
     run = new_run()
     firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
-    choices: list[tuple[Place, JsonValue]] = []
+    choices: list[tuple[tuple[Place, str], JsonValue]] = []
     hits: list[JsonObject] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
@@ -42,11 +42,16 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             if firing is not None:
                 order = (place_of(firing.frame.path), firing.depth, firing.node, firing.nth)
                 firings.append((order, _firing(firing, fact)))
+                if firing.lane < 0:  # in which order the tokens it makes follow one another
+                    merged: JsonObject = {"type": "merged_each", "firing": firing.path}
+                    choices.append(((order[0], firing.declared.id), merged))
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
-            choices.append((place_of(fact.frame), {**e.to_json(fact), "error": error}))
+            choices.append(((place_of(fact.frame), ""), {**e.to_json(fact), "error": error}))
         elif isinstance(fact, e.FiringCancelled | e.ItemsClosed):
-            choices.append((place_of(fact.firing[: fact.firing.rfind("/") + 1]), e.to_json(fact)))
+            choices.append(((place_of(fact.firing[: fact.firing.rfind("/") + 1]), ""), e.to_json(fact)))
+        elif isinstance(fact, e.MutexGranted):
+            choices.append((((), fact.name), e.to_json(fact)))
         elif isinstance(fact, e.CacheHit):
             hits.append({"type": fact.type, "firing": fact.firing})
         evolve(graph, run, e.Event(event.seq, 0, fact))

@@ -33,7 +33,11 @@ def _ending(wiring: Wiring, built: Topology, ways: Sequence[Selections]) -> list
     """The nodes that name END; where none does, those after which nothing comes."""
     reached = [node for node in range(built.node_count) if built.reachable >> node & 1]
     ending = [node for node in reached if any(EXIT in targets for targets in ways[node])]
-    named = [node for node in ending if node in wiring.ends or len(ways[node]) > 1 or built.out_declared[node]]
+    named = [
+        node
+        for node in ending
+        if node in wiring.ends | wiring.ends_run or len(ways[node]) > 1 or built.out_declared[node]
+    ]
     return named or ending
 
 

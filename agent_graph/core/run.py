@@ -52,6 +52,23 @@ class Wait:
 
 
 @dataclass(slots=True)
+class Mutex:
+    """Who holds a name, and who stands in line for it; paths of firings."""
+
+    holders: list[str] = field(default_factory=list)
+    """One, and after it those inside its frames to which it lends the name."""
+    waiting: list[str] = field(default_factory=list)
+
+    @property
+    def following(self) -> str:
+        """Who can hold it now, "" for nobody."""
+        if not self.holders:
+            return self.waiting[0] if self.waiting else ""
+        last = self.holders[-1]
+        return next((path for path in self.waiting if path.startswith((f"{last}/", f"{last}["))), "")
+
+
+@dataclass(slots=True)
 class Usage:
     """Counted from recorded facts; tokens of calls whose host said nothing are counted in `unreported`."""
 
@@ -107,6 +124,8 @@ class Run:
     """Firings that wait for the clock or for a message; oldest first, and they hold no place."""
     mail: dict[str, list[JsonValue]] = field(default_factory=dict)
     """By name: the payloads of messages that came before anybody waited for them, oldest first."""
+    mutexes: dict[str, Mutex] = field(default_factory=dict)
+    """By name; none that nobody holds or stands in line for."""
     places: int = 0
     """Places taken."""
     gates: dict[str, Gate] = field(default_factory=dict)
@@ -114,10 +133,16 @@ class Run:
     usage: Usage = field(default_factory=Usage)
 
     @property
+    def ending(self) -> bool:
+        """It is about to end, with all that is active in it: cancelled, failed, or a token has reached END_RUN."""
+        stopped = self.frame is not None and self.frame.terminating
+        return stopped or self.cancel_reason is not None or self.failure is not None
+
+    @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        ending = self.cancel_reason is not None or self.failure is not None
-        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or ending
+        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or self.ending
+        moving = moving or any(mutex.following for mutex in self.mutexes.values())
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

@@ -22,12 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from agent_graph.core import events as e
+from agent_graph.core import mutexes
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END, Graph
-from agent_graph.core.outcome import came_to
+from agent_graph.core.graph import END, END_RUN, Graph
+from agent_graph.core.outcome import came_to, ways_on
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -54,17 +55,30 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.failure is not None:
         failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
-    actions: list[Action] = [*map(Record, run.met), *_closing(run)]
-    if actions:
-        return tuple(actions)
+    if frame.terminating:
+        return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
+    if run.met or run.closing:
+        first = (*map(Record, run.met), *_closing(run))
+        if first:
+            return first
+    actions: list[Action] = [*map(Record, mutexes.grants(run))] if run.mutexes else []
     for firing in run.open.values():
         actions += step(run, firing)
-        last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
-        if isinstance(last, e.NodeFailed) and last.targets is None:
-            break  # the frame is about to fail: start nothing else
+        if actions and isinstance(actions[-1], Record) and _ends_frame(firing, actions[-1].fact):
+            break  # start nothing else
     if not actions and not frame.running:
         return tuple(_end(run, frame))
     return tuple(actions)
+
+
+def _ends_frame(firing: Firing, last: e.Fact) -> bool:
+    """Whether a frame is about to fail, or a token to end the run."""
+    if isinstance(last, e.NodeFailed) and last.targets is None:
+        return True
+    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+        return False
+    graph = firing.frame.graph
+    return END_RUN in ways_on(graph, firing.node, last.targets)
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import tool_facts
@@ -13,6 +13,7 @@ from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFram
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
+from agent_graph.core.graph import END_RUN
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nesting import DEEPEST
 from agent_graph.core.nodes import NODE_TYPES
@@ -38,6 +39,9 @@ class Perform:
     effect: CallModel | CallTool
 
 
+CALLS: Final = (CallModel, CallTool)
+"""The effects a driver performs."""
+
 Action: TypeAlias = Record | Perform
 
 
@@ -58,7 +62,7 @@ def step(run: Run, firing: Firing) -> list[Action]:
     answer = _asked(run, firing, attempt)
     if isinstance(answer, e.NodeFailed):
         return [*actions, Record(follow_up(run, answer))]
-    if isinstance(answer, CallModel | CallTool):
+    if isinstance(answer, CALLS):
         return [*actions, *_perform(firing, answer, attempt)]
     if not isinstance(answer, Done):
         return [*actions, Record(asked(run, firing, answer))]
@@ -74,6 +78,8 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
     try:
         answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
         if isinstance(answer, Done):
+            if firing.owned is not None and firing.owned.stopped:
+                answer = replace(answer, targets=(END_RUN,))
             check_bounds(run, firing, answer)
         elif isinstance(answer, OpenFrames):
             _check_depth(firing)

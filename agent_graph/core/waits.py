@@ -16,7 +16,7 @@ from agent_graph.core.run import Run, Wait
 
 def due(run: Run, now_ms: int) -> tuple[e.TimerFired, ...]:
     """What the clock has ended by now, the longest over first; nothing while the run stands still or ends."""
-    if run.lifecycle != "running" or run.cancel_reason is not None or run.failure is not None:
+    if run.lifecycle != "running" or run.ending:
         return ()
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
     moments += [(wait.due_ms, path) for path, wait in run.waits.items() if wait.due_ms is not None]

@@ -30,6 +30,8 @@ EVENT_BYTES: Final = 512
 """What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
+ENDS: Final = (e.NodeFinished, e.NodeFailed)
+"""The facts that end a firing."""
 _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
 
 
@@ -96,7 +98,7 @@ class Journal:
             event = e.Event(run.seq, now_ms, fact)
             evolve(graph, run, event)
             self._pending.append(event)
-            if isinstance(fact, e.NodeFinished | e.NodeFailed):
+            if isinstance(fact, ENDS):
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None

@@ -41,6 +41,7 @@ SAMPLES: list[e.Fact] = [
     e.NodeFailed("a#1", dict(ERROR), 2, ("b", "END")),
     e.NodeRetried("a#1", dict(ERROR), 250),
     e.NodeRetried("a#1", dict(ERROR), 0, 2, "small"),
+    e.MutexGranted("a#1", "printer"),
     e.TimerSet("a#1", 250),
     e.TimerSet("a#1", until_ms=5),
     e.TimerFired("a#1"),

@@ -188,7 +188,7 @@ def test_a_config_field_on_the_node_is_told_where_it_belongs() -> None:
 
 
 def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> None:
-    for name, value in (("mutex", "m"), ("evidence_required", True)):
+    for name, value in (("executor", "caller"), ("evidence_required", True)):
         assert codes(spec([llm("a", **{name: value})], "a>END")) == [
             ("NODE_TYPE_UNAVAILABLE", f"/nodes/0/config/{name}")
         ]
@@ -417,7 +417,7 @@ def test_the_published_schema_describes_its_fields_and_is_a_copy() -> None:
     assert config["properties"]["max_iterations"]["description"] == "How often the body runs at most."
     assert kinds["loop"]["required"] == ["id", "type", "config"]
     assert kinds["llm"]["required"] == ["id", "type"]
-    assert config["properties"]["mutex"]["description"].startswith("Only the default is taken: ")
+    assert config["properties"]["executor"]["description"].startswith("Only the default is taken: ")
     assert "prompt" in kinds["llm"]["properties"]
     assert "prompt" not in kinds["passthrough"]["properties"]
     schema.clear()

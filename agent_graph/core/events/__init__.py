@@ -25,6 +25,7 @@ from agent_graph.core.events.firings import (
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
+    MutexGranted,
     NodeFailed,
     NodeFinished,
     NodeRetried,
@@ -67,6 +68,7 @@ __all__ = [
     "ItemsClosed",
     "LoopExhausted",
     "ModelAnswered",
+    "MutexGranted",
     "NodeFailed",
     "NodeFinished",
     "NodeRetried",
@@ -109,8 +111,8 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired,
-        SignalAwaited, SignalReceived, Warned,
+        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet,
+        TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 
