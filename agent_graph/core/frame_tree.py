@@ -142,7 +142,7 @@ def _unfit(frame: Frame, mine: Owned) -> JsonObject | None:
 
 def is_doomed(run: Run, frame: Frame) -> bool:
     """Whether a frame around this one ends with all that is in it."""
-    if run.cancel_reason is not None or run.failure is not None:
+    if run.ending:
         return True
     owner = frame.owner
     while owner is not None:
@@ -156,6 +156,8 @@ def why_it_ends(frame: Frame) -> str:
     """Why what runs in a closing frame is cancelled."""
     if frame.failure is not None:
         return "the frame failed"
+    if frame.terminating:
+        return "the run was ended"
     owner = frame.owner
     mine = None if owner is None else owner.owned
     if mine is not None and mine.late:
@@ -174,7 +176,11 @@ def fail(run: Run, frame: Frame, error: JsonObject) -> None:
 def settle(run: Run, frame: Frame) -> None:
     """A firing of `frame` is through: when it was the last one, the frame comes to its end."""
     owner = frame.owner
-    if owner is None or owner.owned is None or frame.running:
+    if owner is None or owner.owned is None:
+        return
+    if frame.running:
+        if frame.terminating:
+            run.closing[frame.path] = None
         return
     mine = owner.owned
     if is_doomed(run, frame):
@@ -187,6 +193,7 @@ def settle(run: Run, frame: Frame) -> None:
             if not frame.failing:
                 return  # until the log says so
             _put_up_with(frame.failure, frame.item, mine)
+        mine.stopped = frame.terminating and mine.failure is None
     _close(run, frame, owner, mine)
     _let_go(run, owner, mine)
     _go_on(run, owner, mine)
