@@ -97,9 +97,8 @@ def write_back(path: Path, text: str, *, before: bytes) -> None:
                 os.fsync(file.fileno())
             Path(name).chmod(real.stat().st_mode & 0o7777)
             Path(name).replace(real)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        finally:
+            Path(name).unlink(missing_ok=True)  # there is none any more where it took the file's place
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}", argument="file") from error
 
