@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_graph.core.effects import Answer, OpenFrames
 from agent_graph.core.graph import Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.merge import Conflict
+from agent_graph.core.merge import Conflict, State
 from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ class Token(NamedTuple):
     past: int
     tips: tuple[int, ...]
     depth: int
+
+
+def merged(tokens: Sequence[Token], state: State) -> Token:
+    """Several tokens of a frame with that state as one."""
+    past, depth = 0, 0
+    for token in tokens:
+        past |= token.past
+        depth = max(depth, token.depth)
+    return Token(past, state.merge_tips(tip for token in tokens for tip in token.tips), depth)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from itertools import chain
 
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Token
+from agent_graph.core.firing import Firing, Token, merged
 from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import is_each, next_turn
@@ -39,6 +39,7 @@ class Frame:
         "failing",
         "failure",
         "full",
+        "given",
         "graph",
         "inside",
         "item",
@@ -88,6 +89,8 @@ class Frame:
         """Waiting nodes whose witness does not run: a circle can only be among these."""
         self.watched: dict[int, int] = {}
         """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
+        self.given: dict[int, Token] = {}
+        """Tokens on a virtual edge, by node: it is no edge of the node (engine.md 6)."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
         """By lane, the depth of its latest firing: it counts for that of the next one."""
@@ -106,7 +109,7 @@ class Frame:
 
     def enter(self, edge: int = 0) -> None:
         """Put the first token on `edge`, which leads to the entry."""
-        self._settle([self._put(edge, Token(0, (), 0))])
+        self.settle([self._put(edge, Token(0, (), 0))])
 
     def finish(self, firing: Firing, done: Done) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
@@ -129,7 +132,7 @@ class Frame:
         self.depths[firing.lane] = firing.depth
         self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
         if not self.terminating:
-            self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
+            self.settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def written(self, firing: Firing, done: Done) -> list[Write]:
         """What a firing contributes, its output in the engine's books included."""
@@ -197,7 +200,7 @@ class Frame:
 
     # -- the rule --------------------------------------------------------------------------------------------------
 
-    def _settle(self, dirty: Iterable[int]) -> None:
+    def settle(self, dirty: Iterable[int]) -> None:
         """Enable every node that may run now; when none may, the first node of a circle; until nothing changes."""
         todo = [*{node for node in dirty if node in self.full}]
         if len(todo) > 1:
@@ -268,6 +271,8 @@ class Frame:
                 full.discard(edge)
         if not full:
             del self.full[node]
+        if node in self.given:
+            taken.append(self.given.pop(node))
         self.soft.discard(node)
         conflicts: tuple[Conflict, ...] = ()
         if lane in self.last:
@@ -335,11 +340,7 @@ class Frame:
 
     def merged_end(self) -> Token:
         """All tokens that ended, as one."""
-        past, depth = 0, 0
-        for token in self.ended:
-            past |= token.past
-            depth = max(depth, token.depth)
-        return Token(past, self.state.merge_tips(tip for token in self.ended for tip in token.tips), depth)
+        return merged(self.ended, self.state)
 
     def end_conflicts(self) -> tuple[Conflict, ...]:
         """Conflicts that meet only where everything ends."""
