@@ -23,8 +23,8 @@ FUNCTION_LINES = 50
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
 BROAD_EXCEPT = {"agent_graph/tools/registry.py": "a bug becomes INTERNAL", "agent_graph/core/step.py": "NodeFailed"}
 TEST_FOLDERS = {
-    "benchmarks", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live", "llm",
-    "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
+    "benchmarks", "checker", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live",
+    "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
