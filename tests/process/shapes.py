@@ -1,4 +1,4 @@
-"""Eight shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Nine shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,12 @@ LONG = spec(
     transform("step", {"op": "append", "path": "log", "value": "x" * 400}), asks("end", "loops.l"),
     edges="step>l end>END", output_key="end", name="long", reducers={"log": "append"},
 )  # fmt: skip
-SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG)}
+BUDGETED = spec(
+    node("l", "loop", entry="try", exit="end", max_iterations=3), asks("try", "loops.l"), asks("weigh", "try"),
+    asks("end", "weigh"), edges="try>weigh weigh>l end>END", output_key="end", name="budgeted",
+    budgets={"max_llm_calls": 2, "max_nodes": 6, "max_tokens": 8_000, "on_budget": "pause"},
+)  # fmt: skip
+SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, BUDGETED)}
 
 
 def says(prompt: str) -> str:
