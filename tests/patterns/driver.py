@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_graph.core import checkpoint
 from agent_graph.core import events as e
+from agent_graph.core.approval import vote
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.effects import CallModel, ModelAnswer, answer_to_json
 from agent_graph.core.graph import Graph
@@ -122,7 +123,8 @@ class ByHand:
         else:
             (gate,) = [gate for gate in self.run.open_approvals if gate.firing == name]
             decision = self.scenario.of(self.scenario.decisions, name) or "approve"
-            self.record(e.ApprovalDecided(name, gate.approval_id, decision, "", WHO, VIA))
+            for fact in vote(self.run, gate.approval_id, decision=decision, note="", by=WHO, via=VIA, now_ms=7):
+                self.record(fact)
 
     def act(self, act: Act) -> None:
         if not act.signal:
@@ -234,7 +236,7 @@ class ByEngine:
         envelope = await room.call("graph_run_signal", run_id=run_id, name=act.signal, payload=act.payload)
         assert envelope["ok"] is not bool(act.refused), envelope
         if act.refused:
-            assert envelope["error"]["code"] == act.refused
+            assert envelope["error_code"] == act.refused
             assert await room.log(run_id) == before
 
 

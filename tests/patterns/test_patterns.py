@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core import events as e
 from agent_graph.core.scheduler import decide
 from tests.patterns.driver import ByEngine, ByHand, at_random, following, graph_of
 from tests.patterns.rivals import RIVALS, choices_of, is_plain
@@ -38,12 +39,14 @@ def fits(scenario: Scenario, trace: Trace, record: Any) -> None:
         assert record["final_state"] in [[result] for result in scenario.results]
 
 
-def same_record_for_same_choices(scenario: Scenario, records: list[Any]) -> None:
+def same_record_for_same_choices(scenario: Scenario, runs: Sequence[ByHand]) -> None:
+    """What comes by the clock or as a message is an answer; which of them came is part of the key."""
     by_choice = defaultdict(set)
-    for record in records:
-        by_choice[json.dumps([record["choices"], record["approvals"]], sort_keys=True)].add(
-            json.dumps(record, sort_keys=True)
-        )
+    for run in runs:
+        record = run.canonical
+        came = sorted(str(event.fact) for event in run.log if isinstance(event.fact, e.TimerFired | e.SignalReceived))
+        key = json.dumps([record["choices"], record["approvals"], came], sort_keys=True)
+        by_choice[key].add(json.dumps(record, sort_keys=True))
     assert all(len(same) == 1 for same in by_choice.values()), "the same choices, and another run"
     if not scenario.choices:
         assert len(by_choice) == 1, "the order of answers decides something"
@@ -51,15 +54,15 @@ def same_record_for_same_choices(scenario: Scenario, records: list[Any]) -> None
 
 @every_scenario
 def test_by_hand_in_random_orders_it_is_the_pattern(scenario: Scenario) -> None:
-    records = []
+    runs = []
     for seed in SEEDS:
         try:
             run = by_hand(scenario, seed)
             fits(scenario, run.trace, run.canonical)
         except AssertionError as wrong:
             raise AssertionError(f"seed {seed}: {wrong}") from wrong
-        records.append(run.canonical)
-    same_record_for_same_choices(scenario, records)
+        runs.append(run)
+    same_record_for_same_choices(scenario, runs)
 
 
 @every_scenario
@@ -83,7 +86,7 @@ def test_from_its_log_it_is_the_same_run_and_from_any_cut_it_goes_on_as_one(scen
     for cut in Random(seed).sample(range(2, len(run.log)), min(4, len(run.log) - 2)):
         other = run.again(cut, at_random(seed + cut)).go()
         fits(scenario, other.trace, other.canonical)
-        same_record_for_same_choices(scenario, [run.canonical, other.canonical])
+        same_record_for_same_choices(scenario, [run, other])
 
 
 def rival_traces(scenario: Scenario) -> Iterator[tuple[str, Trace]]:
