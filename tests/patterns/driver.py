@@ -31,6 +31,8 @@ Order = Callable[[Sequence[str]], str]
 MOST_EVENTS = 500
 WHO, VIA = "Ada", "assistant"
 EXPIRES = " expires"
+"""Behind the name of a firing: the time for its message is over."""
+_COMPILED: dict[int, Graph] = {}
 
 
 def at_random(seed: int) -> Order:
@@ -39,12 +41,15 @@ def at_random(seed: int) -> Order:
 
 
 def graph_of(scenario: Scenario) -> Graph:
-    """The graph of a scenario, compiled with those inside it."""
+    """The graph of a scenario, compiled with those inside it, once."""
+    if scenario.number in _COMPILED:
+        return _COMPILED[scenario.number]
     stored: dict[tuple[str, str], Graph] = {}
     for spec in scenario.graphs:
         made = compile_graph(spec, stored=stored)
         assert made.graph is not None, [issue.to_json() for issue in made.issues if issue.severity == "error"]
         stored[made.graph.name, ""] = stored[made.graph.name, made.graph.version] = made.graph
+    _COMPILED[scenario.number] = made.graph
     return made.graph
 
 

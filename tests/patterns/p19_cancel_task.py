@@ -16,7 +16,6 @@ TASK, STOP = "task_or_stop#1/task#1", "task_or_stop#1/stop#1"
 
 
 def holds(trace: Trace) -> None:
-    trace.in_order(f"+{TASK}", f"+{STOP}")
     won, lost = (TASK, STOP) if f"-{TASK}" in trace.marks else (STOP, TASK)
     trace.in_order(f"-{won}", f"!{lost}", "?next#1", "+both#1")
     trace.at_once(f"-{won}", "+next#1")

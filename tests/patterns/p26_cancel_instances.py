@@ -11,7 +11,7 @@ GRAPH = spec(
     node("each", "parallel", for_each={"path": "topics"}, entry="draft", join="draft", output_key="papers"),
     llm("draft", "draft {item}"), node("stop", "signal"),
     join("meet", ["each", "stop"], "came", "collect_object", wait="any"),
-    router("which", rule("came.each", "exists", True, "print"), default=["excuse"]),
+    router("which", rule("came.each", "is_type", "array", "print"), default=["excuse"]),
     llm("print", output_key="said"), llm("excuse", output_key="said"),
     edges="s>each s>stop draft>meet stop>meet meet>which print>END excuse>END", output_key="said",
 )  # fmt: skip

@@ -14,8 +14,9 @@ GRAPH = spec(
 
 
 def holds(trace: Trace) -> None:
-    (first,) = [firing for firing in LAST if f"-{firing}" in trace.marks]
-    trace.at_once(f"-{first}", "+s#1/meet#1")
+    done = [firing for firing in LAST if f"-{firing}" in trace.marks]
+    assert len(done) == 1, f"more than one came to its end: {trace}"
+    trace.at_once(f"-{done[0]}", "+s#1/meet#1")
     trace.once("s#1/meet", "next")
     for firing in ("s#1/a#1", "s#1/b#1", "s#1/b2#1", "s#1/ok#1"):
         if f"+{firing}" in trace.marks and f"-{firing}" not in trace.marks:

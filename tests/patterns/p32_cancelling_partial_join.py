@@ -15,10 +15,11 @@ GRAPH = spec(
 
 def holds(trace: Trace) -> None:
     done = [firing for firing in BRANCHES if f"-{firing}" in trace.marks]
-    (rest,) = [firing for firing in BRANCHES if firing not in done]
+    rest = [firing for firing in BRANCHES if firing not in done]
+    assert len(rest) == 1, f"the third came to its end: {trace}"
     for firing in done:
         trace.in_order(f"-{firing}", "+s#1/meet#1")
-    trace.in_order(f"!{rest}", "?next#1")
+    trace.in_order(f"!{rest[0]}", "?next#1")
     trace.at_once(f"-{max(done, key=lambda firing: trace.at(f'-{firing}'))}", "+next#1")
     trace.once("s#1/meet", "next")
 

@@ -8,7 +8,7 @@ from tests.specs import join, llm, passthrough, spec, subgraph
 INSTANCES = ("one", "two", "three")
 TASK = spec(llm("draft", "draft {input}"), llm("polish", "polish {input}"), edges="draft>polish polish>END", name="task")
 GRAPH = spec(
-    passthrough("s"), *(subgraph(name, "task") for name in INSTANCES),
+    passthrough("s"), *(subgraph(name, "task", input_key=name) for name in INSTANCES),
     join("meet", [*INSTANCES], "papers", on_missing="skip", wait={"count": 2}, cancel_rest=False),
     llm("next", output_key="said"),
     edges=" ".join(f"s>{name} {name}>meet" for name in INSTANCES) + " meet>next next>END", output_key="said",
@@ -29,7 +29,7 @@ BEGIN = "+s#1 -s#1 " + " ".join(f"+s#1/{name}#1 +s#1/{name}#1/draft#1" for name 
 )  # fmt: skip
 SCENARIO = Scenario(
     number=34, name="Static Partial Join for Multiple Instances", degree="partial", graphs=[TASK, GRAPH], holds=holds,
-    choices=True, results=["next#1"],
+    run_input={name: f"topic {name}" for name in INSTANCES}, choices=True, results=["next#1"],
     against={
         "a wait for all instances":
             f"{BEGIN} {' '.join(f'?{one} -{one}' for one in LAST)} +s#1/meet#1 -s#1/meet#1 +next#1 ?next#1 -next#1 "
