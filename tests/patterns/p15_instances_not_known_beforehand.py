@@ -33,6 +33,13 @@ SCENARIO = Scenario(
     says={"more": "yes", "again#1/again#1/more#1": "no", **{f"{f}work#1": f"w{n}" for n, f in enumerate(FRAMES)}},
     results=[["w0", ["w1", ["w2"]]]],
     against={
+        "supersteps":
+            "+s#1 -s#1 +work#1 +more#1 ?more#1 -more#1 ?work#1 -work#1 +which#1 -which#1 +deeper#1 -deeper#1 +again#1 "
+            "+again#1/s#1 -again#1/s#1 +again#1/work#1 +again#1/more#1 ?again#1/more#1 -again#1/more#1 "
+            "?again#1/work#1 -again#1/work#1 +again#1/which#1 -again#1/which#1 +again#1/deeper#1 -again#1/deeper#1 "
+            "+again#1/again#1 +again#1/again#1/s#1 -again#1/again#1/s#1 +again#1/again#1/work#1 "
+            "+again#1/again#1/more#1 ?again#1/again#1/more#1 -again#1/again#1/more#1 ?again#1/again#1/work#1 "
+            "-again#1/again#1/work#1 -again#1/again#1 -again#1 +meet#1 -meet#1 =completed",
         "a number fixed beforehand":
             "+s#1 -s#1 +work#1 +more#1 ?more#1 -more#1 +which#1 -which#1 ?work#1 -work#1 +meet#1 -meet#1 =completed",
         "the next instance begins when the one before it is through":
@@ -41,4 +48,5 @@ SCENARIO = Scenario(
             "-again#1/again#1/s#1 +again#1/again#1/work#1 ?again#1/again#1/work#1 -again#1/again#1/work#1 -again#1 "
             "+meet#1 -meet#1 =completed",
     },
+    supersteps="the next instance begins only when the `work` of this one is through",
 )  # fmt: skip

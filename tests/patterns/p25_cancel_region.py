@@ -34,6 +34,10 @@ SCENARIO = Scenario(
     acts={"enough": Act(signal="stop", payload="stopped")}, results=[["outside#1", "next#1"]],
     after={"enough": "+region#1/stop#1", "region#1/b2#1": "enough"},
     against={
+        "supersteps":
+            BEGIN + "?region#1/stop#1 -region#1/stop#1 ?region#1/a#1 -region#1/a#1 ?region#1/b#1 -region#1/b#1 "
+            "?outside#1 -outside#1 +region#1/meet#1 +region#1/a2#1 +region#1/b2#1 -region#1/meet#1 ?region#1/a2#1 "
+            "-region#1/a2#1 ?region#1/b2#1 -region#1/b2#1 +next#1 ?next#1 -next#1 +end#1 -end#1 =completed",
         "only the node itself is ended":
             BEGIN + "?region#1/stop#1 -region#1/stop#1 !region#1/a#1 +region#1/meet#1 -region#1/meet#1 +next#1 "
             "?region#1/b#1 -region#1/b#1 +region#1/b2#1 ?next#1 -next#1 ?outside#1 -outside#1 +end#1 -end#1 "
@@ -41,4 +45,5 @@ SCENARIO = Scenario(
         "the whole run ends":
             BEGIN + "?region#1/stop#1 -region#1/stop#1 !region#1/a#1 !region#1/b#1 !outside#1 =cancelled",
     },
+    supersteps="the step of `a` and `b` ends when they have, message or not, and `a2` and `b2` begin with `meet`",
 )  # fmt: skip

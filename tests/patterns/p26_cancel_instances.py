@@ -41,9 +41,10 @@ SCENARIO = Scenario(
         "one instance is ended":
             BEGIN + f"?s#1/stop#1 -s#1/stop#1 !{ITEMS[0]} !s#1/each#1 +s#1/meet#1 -s#1/meet#1 +which#1 -which#1 "
             f"+excuse#1 ?{ITEMS[1]} -{ITEMS[1]} ?excuse#1 -excuse#1 ?{ITEMS[2]} -{ITEMS[2]} =completed",
-        "no new instance begins and the others run on":
+        "supersteps":
             BEGIN + "?s#1/stop#1 -s#1/stop#1 "
             + " ".join(f"?{item} -{item}" for item in ITEMS) + " -s#1/each#1 +s#1/meet#1 -s#1/meet#1 +which#1 -which#1 "
             "+excuse#1 ?excuse#1 -excuse#1 =completed",
     },
+    supersteps="the message ends nothing: the step is over when the slowest instance is",
 )  # fmt: skip

@@ -31,9 +31,14 @@ SCENARIO = Scenario(
     run_input={"topics": ["p", "q", "r"]}, acts={"enough": Act(signal="complete", payload="enough")},
     after={"enough": "+s#1/complete#1"}, results=["next#1"],
     against={
+        "supersteps":
+            "+s#1 -s#1 +s#1/each#1 +s#1/complete#1 " + " ".join(f"+{item}" for item in ITEMS)
+            + " ?s#1/complete#1 -s#1/complete#1 " + " ".join(f"?{item} -{item}" for item in ITEMS)
+            + " -s#1/each#1 +s#1/meet#1 -s#1/meet#1 +next#1 ?next#1 -next#1 =completed",
         "the instances run on":
             "+s#1 -s#1 +s#1/each#1 +s#1/complete#1 " + " ".join(f"+{item}" for item in ITEMS)
             + f" ?{ITEMS[0]} -{ITEMS[0]} ?s#1/complete#1 -s#1/complete#1 +s#1/meet#1 -s#1/meet#1 +next#1 ?next#1 "
             f"-next#1 ?{ITEMS[1]} -{ITEMS[1]} ?{ITEMS[2]} -{ITEMS[2]} -s#1/each#1 =completed",
     },
+    supersteps="`next` begins when the slowest instance is through, message or not",
 )  # fmt: skip

@@ -31,11 +31,12 @@ SCENARIO = Scenario(
     number=34, name="Static Partial Join for Multiple Instances", degree="partial", graphs=[TASK, GRAPH], holds=holds,
     run_input={name: f"topic {name}" for name in INSTANCES}, choices=True, results=["next#1"],
     against={
-        "a wait for all instances":
+        "supersteps":
             f"{BEGIN} {' '.join(f'?{one} -{one}' for one in LAST)} +s#1/meet#1 -s#1/meet#1 +next#1 ?next#1 -next#1 "
             "=completed",
         "the rest is ended":
             f"{BEGIN} {' '.join(f'?{one} -{one}' for one in LAST[:2])} !{LAST[2]} +s#1/meet#1 -s#1/meet#1 +next#1 "
             "?next#1 -next#1 =completed",
     },
+    supersteps="`meet` waits for the third, whose `polish` runs in the same step",
 )  # fmt: skip

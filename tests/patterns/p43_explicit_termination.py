@@ -22,7 +22,9 @@ SCENARIO = Scenario(
     number=43, name="Explicit Termination", degree="full", graphs=[GRAPH], holds=holds, choices=True,
     results=["a#1", "b#1"],
     against={
+        "supersteps": "+s#1 -s#1 +a#1 +b#1 +wait#1 ?a#1 -a#1 ?b#1 -b#1 !wait#1 =completed",
         "the run ends when nothing is left to do":
             "+s#1 -s#1 +a#1 +b#1 +wait#1 ?a#1 -a#1 ?b#1 -b#1 ?wait#1 -wait#1 +c#1 ?c#1 -c#1 =completed",
     },
+    supersteps="the run ends with the step: `b` is let through first",
 )  # fmt: skip

@@ -50,6 +50,8 @@ def same_record_for_same_choices(scenario: Scenario, runs: Sequence[ByHand]) -> 
     assert all(len(same) == 1 for same in by_choice.values()), "the same choices, and another run"
     if not scenario.choices:
         assert len(by_choice) == 1, "the order of answers decides something"
+    elif len(runs) == len(SEEDS):
+        assert len(by_choice) > 1, "no order of answers made another choice"
 
 
 @every_scenario
@@ -63,6 +65,8 @@ def test_by_hand_in_random_orders_it_is_the_pattern(scenario: Scenario) -> None:
             raise AssertionError(f"seed {seed}: {wrong}") from wrong
         runs.append(run)
     same_record_for_same_choices(scenario, runs)
+    ends = [run.canonical["final_state"] for run in runs]
+    assert all([result] in ends for result in scenario.results), "no order of answers came to one of the results"
 
 
 @every_scenario
