@@ -6,9 +6,9 @@ from tests.patterns.scenario import Scenario, Trace
 from tests.specs import join, llm, passthrough, spec
 
 GRAPH = spec(
-    passthrough("s"), *(llm(name, mutex="desk") for name in ("a", "a2", "b", "b2")), llm("free"),
+    passthrough("s"), llm("to_a"), llm("to_b"), *(llm(name, mutex="desk") for name in ("a", "a2", "b", "b2")), llm("free"),
     join("meet", ["a2", "b2", "free"], "done"),
-    edges="s>a s>b s>free a>a2 b>b2 a2>meet b2>meet free>meet meet>END", output_key="done",
+    edges="s>to_a s>to_b s>free to_a>a to_b>b a>a2 b>b2 a2>meet b2>meet free>meet meet>END", output_key="done",
 )  # fmt: skip
 TASKS = ("a#1", "a2#1", "b#1", "b2#1")
 
@@ -28,7 +28,8 @@ SCENARIO = Scenario(
     against={
         "supersteps": "",
         "tasks side by side":
-            "+s#1 -s#1 +a#1 +b#1 +free#1 ?a#1 -a#1 +a2#1 ?b#1 -b#1 +b2#1 ?free#1 -free#1 ?a2#1 -a2#1 ?b2#1 -b2#1 "
+            "+s#1 -s#1 +to_a#1 +to_b#1 +free#1 ?to_a#1 -to_a#1 +a#1 ?to_b#1 -to_b#1 +b#1 ?a#1 -a#1 +a2#1 ?b#1 -b#1 "
+            "+b2#1 ?free#1 -free#1 ?a2#1 -a2#1 ?b2#1 -b2#1 "
             "+meet#1 -meet#1 =completed",
     },
     supersteps="`a` and `b` run in one step, side by side",

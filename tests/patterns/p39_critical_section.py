@@ -7,8 +7,9 @@ from tests.specs import join, llm, passthrough, spec, subgraph
 
 SECTION = spec(llm("read", "read {input}"), llm("write", "write {input}"), edges="read>write write>END", name="section")
 GRAPH = spec(
-    passthrough("s"), subgraph("one", "section", mutex="ledger"), subgraph("two", "section", mutex="ledger"),
-    join("meet", ["one", "two"], "done"), edges="s>one s>two one>meet two>meet meet>END", output_key="done",
+    passthrough("s"), llm("to_one"), llm("to_two"),
+    subgraph("one", "section", mutex="ledger"), subgraph("two", "section", mutex="ledger"),
+    join("meet", ["one", "two"], "done"), edges="s>to_one s>to_two to_one>one to_two>two one>meet two>meet meet>END", output_key="done",
 )  # fmt: skip
 
 
@@ -19,16 +20,17 @@ def holds(trace: Trace) -> None:
     trace.in_order("-two#1", "+meet#1")
 
 
+BEGIN = "+s#1 -s#1 +to_one#1 +to_two#1 ?to_one#1 -to_one#1 ?to_two#1 -to_two#1 "
 SCENARIO = Scenario(
     number=39, name="Critical Section", degree="full", graphs=[SECTION, GRAPH], holds=holds, choices=True,
     results=[["one#1/write#1", "two#1/write#1"]],
     against={
         "supersteps":
-            "+s#1 -s#1 +one#1 +two#1 +one#1/read#1 +two#1/read#1 ?one#1/read#1 -one#1/read#1 ?two#1/read#1 "
+            BEGIN + "+one#1 +two#1 +one#1/read#1 +two#1/read#1 ?one#1/read#1 -one#1/read#1 ?two#1/read#1 "
             "-two#1/read#1 +one#1/write#1 +two#1/write#1 ?one#1/write#1 -one#1/write#1 ?two#1/write#1 -two#1/write#1 "
             "-one#1 -two#1 +meet#1 -meet#1 =completed",
         "one task at a time":
-            "+s#1 -s#1 +one#1 +one#1/read#1 ?one#1/read#1 -one#1/read#1 +two#1 +two#1/read#1 ?two#1/read#1 "
+            BEGIN + "+one#1 +one#1/read#1 ?one#1/read#1 -one#1/read#1 +two#1 +two#1/read#1 ?two#1/read#1 "
             "-two#1/read#1 +one#1/write#1 ?one#1/write#1 -one#1/write#1 -one#1 +two#1/write#1 ?two#1/write#1 "
             "-two#1/write#1 -two#1 +meet#1 -meet#1 =completed",
     },
