@@ -9,7 +9,8 @@ SECTION = spec(llm("read", "read {input}"), llm("write", "write {input}"), edges
 GRAPH = spec(
     passthrough("s"), llm("to_one"), llm("to_two"),
     subgraph("one", "section", mutex="ledger"), subgraph("two", "section", mutex="ledger"),
-    join("meet", ["one", "two"], "done"), edges="s>to_one s>to_two to_one>one to_two>two one>meet two>meet meet>END", output_key="done",
+    join("meet", ["one", "two"], "done"),
+    edges="s>to_one s>to_two to_one>one to_two>two one>meet two>meet meet>END", output_key="done",
 )  # fmt: skip
 
 
