@@ -186,6 +186,10 @@ class AuthenticatedOperatorRequired(Refused):
     """Only the operator may do this."""
 
 
+class PolicyDenied(Refused):
+    """The policy of this server does not let the graph run, or leaves that to a person."""
+
+
 class NodeTypeUnavailable(Refused):
     """The node type or field is known but nothing acts on it yet."""
 

@@ -1,0 +1,98 @@
+"""The policy: a check anybody may ask for, and the same check at every start."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agent_graph.core.budgets import tightened
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.nodes import UNAVAILABLE_TYPES
+from agent_graph.core.policy import Case, Verdict
+from agent_graph.errors import PolicyDenied, SourceAmbiguous, SourceRequired
+from agent_graph.tools.deps import Caller, Deps
+from agent_graph.tools.graphs import OptionalGraphId, SpecParam
+from agent_graph.tools.params import GraphVersion, JsonObjectParam, Params
+from agent_graph.tools.registry import Call, tool
+from agent_graph.tools.runs import NO_INPUT, BudgetsParam, InputParam, given_input
+
+
+class CheckParams(Params):
+    graph_id: OptionalGraphId = ""
+    graph_version: GraphVersion = ""
+    spec: SpecParam = Field(default_factory=dict)
+    policy_profile: Annotated[
+        str, Field(max_length=64, description="A profile; empty = the one every run is held to.")
+    ] = ""
+    policy: Annotated[
+        JsonObjectParam, Field(description='Rules to change in it, tighter only: {"max_llm_calls": 20}.')
+    ] = Field(default_factory=dict)
+    input: InputParam = NO_INPUT
+    model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
+    budgets: BudgetsParam = None
+
+
+@tool(
+    "graph_policy_check", CheckParams, title="Check a graph against the policy", read_only=True, idempotent=True,
+    description="""Would this server let a run of this graph start? Answers allow, deny or review (a person may start
+    it), every rule it goes against, the policy in force and a forecast of calls, tokens and time. The same check is
+    made at every start. Example: {"graph_id": "my_council"}""",
+)  # fmt: skip
+async def graph_policy_check(call: Call[CheckParams]) -> JsonObject:
+    args, deps = call.args, call.deps
+    graph, stored = await _source(call)
+    given = None if args.input is NO_INPUT else given_input(args.input, deps.limits)
+    case = _case(deps, graph, given, model=args.model, budgets=_bounds(graph, args.budgets))
+    verdict = deps.policies.judge(case, name=args.policy_profile, override=args.policy)
+    body = verdict.to_json()
+    if stored:
+        body |= {"graph_id": graph.name, "graph_version": graph.version}
+    return body
+
+
+async def _source(call: Call[CheckParams]) -> tuple[Graph, bool]:
+    """The graph, and whether it is a stored one."""
+    args, catalog = call.args, call.deps.catalog
+    if args.spec and args.graph_id:
+        raise SourceAmbiguous("give graph_id or spec, not both")
+    if args.spec:
+        return catalog.check(args.spec).graph, False
+    if not args.graph_id:
+        raise SourceRequired("say what to check: graph_id or spec")
+    return await catalog.get(args.graph_id, args.graph_version or None), True
+
+
+def hold(deps: Deps, caller: Caller, graph: Graph, value: JsonValue, *, model: str, budgets: Any) -> JsonObject:
+    """Hold a run that is about to start to the policy; answers the budgets it starts with.
+
+    Raises `PolicyDenied` with the verdict: for a person only where the decision is deny, for an assistant also where
+    it is review.
+    """
+    verdict = deps.policies.judge(_case(deps, graph, value, model=model, budgets=_bounds(graph, budgets)))
+    if verdict.decision == "deny" or (verdict.decision == "review" and caller.via == "assistant"):
+        raise PolicyDenied(_sentence(verdict, graph), **verdict.to_json())
+    return tightened(verdict.budgets, budgets or {}) if verdict.budgets else budgets
+
+
+def _sentence(verdict: Verdict, graph: Graph) -> str:
+    found = verdict.violations or verdict.warnings
+    first = found[0]
+    where = f" ({first.where})" if first.where else ""
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    said = f"the policy {verdict.profile.name} does not let {graph.name} run: {first.message}{where}{more}"
+    if verdict.violations:
+        return said
+    return f"{said}; a person may start it: agent-graph run {graph.name}"
+
+
+def _bounds(graph: Graph, budgets: Any) -> JsonObject:
+    return {**graph.budgets, **(budgets or {})}
+
+
+def _case(deps: Deps, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject) -> Case:
+    return Case(
+        graph, model or deps.models.default_model, None if value is None else size(value),
+        frozenset(budgets) - {"on_budget"}, UNAVAILABLE_TYPES,
+    )  # fmt: skip
