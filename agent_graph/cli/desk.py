@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import importlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import DataDirLocked, StoreBusy
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from agent_graph.settings import Settings
     from agent_graph.tools.deps import Deps
 
+T = TypeVar("T")
 PATIENCE_S: Final = 10.0
 """Seconds a command waits for an owner that neither answers nor goes: short commands own the folder for a moment."""
 BETWEEN_LOOKS_S: Final = 0.05
+LOOKS_S: Final = 3.0
+"""Seconds between two looks at an owner that has not answered yet."""
 UNREMARKED_S: Final = 0.5
 """Seconds a command that is done may stay for a run without saying why."""
 CLIENT: Final = "agent-graph"
@@ -103,7 +106,7 @@ class Desk:
                 if self._deps is not None:
                     return await _call(self._deps, tool, arguments)
                 assert self._owner is not None
-                return await self._owner.call(tool, arguments)
+                return await self._answered(self._owner.call(tool, arguments))
             except ConnectionError as gone:
                 await self.open()
                 if not again:
@@ -119,7 +122,7 @@ class Desk:
                 if self._deps is not None:
                     return await _resume(self._deps, run_id)
                 assert self._owner is not None
-                return await self._owner.resume(run_id)
+                return await self._answered(self._owner.resume(run_id))
             except ConnectionError:
                 await self.open()
 
@@ -136,9 +139,24 @@ class Desk:
     async def _theirs(self, run_id: str, cursor: int) -> AsyncIterator[JsonObject]:
         assert self._owner is not None
         async with aclosing(self._owner.watch(run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # as above
-            async for item in items:
-                if "ok" not in item:
-                    yield item
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    item = await self._answered(anext(items))
+                    if "ok" not in item:
+                        yield item
+
+    async def _answered(self, work: Awaitable[T]) -> T:
+        """What the owner answers. An owner that is stopped takes what is sent and never answers: then this raises
+        `DataDirLocked`."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=LOOKS_S))[0]:
+                from agent_graph.app import check_owner
+
+                await check_owner(self.settings)
+            return task.result()
+        finally:
+            task.cancel()
 
 
 def key() -> str:

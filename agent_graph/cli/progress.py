@@ -65,6 +65,12 @@ class View:
         """Leave the screen to others; the next `show` takes it again."""
 
 
+_SILENT: Final = frozenset(
+    {"node_finished", "node_failed", "node_retried", "firing_cancelled", "approval_opened", "frames_opened"}
+)
+"""After these a node says nothing more for now."""
+
+
 class TerminalView(View):
     """The lines, and below them what the models are saying right now."""
 
@@ -80,7 +86,14 @@ class TerminalView(View):
                 self._saying[firing] = ""
             case "model_delta":
                 self._saying[firing] = (self._saying.get(firing, "") + plain(str(item["text"])))[-KEPT:]
-            case "node_finished" | "node_failed" | "node_retried" | "firing_cancelled" | "approval_opened":
+            case (
+                "node_finished"
+                | "node_failed"
+                | "node_retried"
+                | "firing_cancelled"
+                | "approval_opened"
+                | "frames_opened"
+            ):
                 self._saying.pop(firing, None)
         super().show(item)
         self._draw()
@@ -167,6 +180,10 @@ def _decided(item: JsonObject) -> str:
     return f"decided: {item['decision']} by {_words(item['by'])} ({_words(item['via'])}){note}"
 
 
+def _tool(item: JsonObject) -> str:
+    return f"{item['connection']}/{item['tool']}" if item.get("connection") else f"{item['name']}, which there is not"
+
+
 def _onward(item: JsonObject) -> str:
     targets: Any = item.get("targets")
     return "" if targets is None else f"; goes on to {', '.join(map(str, targets))}"
@@ -183,17 +200,30 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
         + (f" again (attempt {item['attempt']})" if _int(item.get("attempt")) > 1 else "")
         + (f" with {_words(item['model'])}" if item.get("model") else "")
     ),
+    "cache_hit": lambda item: _words(f"takes the answer of {item['run_id']}"),
+    "tool_called": lambda item: _words(f"calls {_tool(item)}"),
+    "tool_answered": lambda item: (
+        _words(f"is told: {item['text']}")
+        if not item.get("failed")
+        else _words(f"is told that the call failed ({item['code']}): {item['text']}")
+    ),
     "node_retried": lambda item: _words(
         f"tries again in {_int(item['delay_ms']) / 1000:.1f} s"
         + (f" with {item['model']}" if item.get("model") else "")
         + f": {_error(item)}"
     ),
     "node_finished": "done",
+    "frames_opened": lambda item: (
+        "runs what stands inside" if _int(item.get("count", 1)) == 1 else f"runs once for each of {item['count']}"
+    ),
     "node_failed": lambda item: _words(f"failed, {_error(item)}" + _onward(item)),
     "route_taken": _route,
     "loop_exhausted": lambda item: f"has gone round {item['count']} times, the most it may",
     "firing_cancelled": lambda item: _words(f"cancelled: {item['reason']}"),
     "approval_opened": "waits for a decision",
+    "timer_set": "waits for the clock",
+    "signal_awaited": lambda item: _words(f"waits for a message {item['name']}"),
+    "signal_received": lambda item: _words(f"a message {item['name']} came"),
     "approval_decided": _decided,
     "approval_expired": "was not decided in time",
     "approval_withdrawn": "asks no longer",

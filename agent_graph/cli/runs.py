@@ -1,16 +1,18 @@
-"""`runs`, `events` and `cancel`: runs that are there."""
+"""`runs`, `events`, `cancel` and `signal`: runs that are there."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agent_graph.cli.desk import Desk, key
-from agent_graph.cli.options import AsJson, DataDir, Limit, settings_of
+from agent_graph.cli.options import AsJson, DataDir, Host, Limit, Model, Provider, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, one_line, pretty, refuse, say, table
+from agent_graph.cli.sources import read_input
 from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, compact
 from agent_graph.errors import InvalidArgument
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(runs)
     app.command("events")(events)
     app.command("cancel")(cancel)
+    app.command("signal")(signal)
 
 
 def runs(
@@ -95,7 +98,7 @@ def _show(answer: JsonObject, as_json: bool) -> int:
     ]
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
-    lines += [f"waits    for a decision on {gate['approval_id']}" for gate in run.get("pending_approvals", [])]
+    lines += [f"waits    for {waited(one)}" for one in run.get("waiting_for", [])]
     lines += ["pinned   prune leaves it alone"] if run.get("pinned") else []
     lines += ["pruned   its events are kept no longer"] if run.get("pruned") else []
     if run.get("skipped"):
@@ -140,6 +143,18 @@ async def _check_node(desk: Desk, run_id: str, node: str) -> None:
         raise InvalidArgument(
             f"the graph of {run_id} has no node {node!r}{suggest(node, known) or ';'} it has {listed}", argument="node"
         )
+
+
+def waited(one: Any) -> str:
+    """What a run waits for, in words."""
+    match one["kind"]:
+        case "approval":
+            return f"a decision on {one['approval_id']}"
+        case "signal":
+            until = f" until {moment(one['expires_at_ms'])}" if "expires_at_ms" in one else ""
+            return f"a message {one['name']}{until} ({one['node_id']})"
+        case _:
+            return f"{moment(one['due_at_ms'])} ({one['node_id']})"
 
 
 def moment(at_ms: int | None) -> str:
@@ -249,5 +264,46 @@ def cancel(
             else:
                 say(f"{run_id} is cancelled")
             return DONE
+
+    finish(work(), as_json=as_json)
+
+
+# -- messages ------------------------------------------------------------------------------------------------------
+
+
+def signal(
+    run_id: RUN,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What a signal node waits for.", show_default=False)],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT|-", help="What it says; {...} is read as JSON, - is "
+                                               "standard input.", show_default=False)] = None,
+    *, input_: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="What it says, as JSON.")] = None,
+    as_json: AsJson = False, model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """Send a message to a run; it goes on at once, in the process that owns the data folder or in this one."""
+    flags = {"model": model, "ollama_host": ollama_host, "provider": provider}
+
+    async def work() -> int:
+        from agent_graph.cli.progress import now_ms, view
+        from agent_graph.cli.watching import see_through
+
+        settings, since_ms = settings_of(data_dir, **flags), now_ms()
+        payload = read_input(text, input_, limits=settings.limits)
+        async with Desk(settings, drives=True, remark=say) as desk:
+            asked: JsonObject = {"run_id": run_id, "name": name, "payload": payload, "idempotency_key": key()}
+            answer = await desk.call("graph_run_signal", asked)
+            if not answer["ok"]:
+                return refuse(answer, as_json=as_json)
+            data: Any = answer["data"]
+            if as_json:
+                give_json(answer)
+                return DONE
+            if not data["delivered"]:
+                say(f"nobody waits for {name} yet; it is kept")
+                return DONE
+            say(f"{data['node_id']} has it")
+            if not desk.owns:
+                say(f"{run_id} goes on in the process that owns the data folder")
+                return DONE
+            return await see_through(desk, run_id, view=view(since_ms=since_ms), as_json=False)
 
     finish(work(), as_json=as_json)

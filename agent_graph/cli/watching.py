@@ -89,13 +89,18 @@ class Watcher:
         status = str(item["status"])
         if status in (*ENDED, "interrupted"):
             return status
-        if status == "waiting":
-            if not self._interactive or self._left_open:
+        if status == "waiting" and (kinds := await self._waits_for()) != {"timer"}:  # the clock needs nobody
+            if not self._interactive or self._left_open or "approval" not in kinds:
                 return status
             if self._question is None:
                 self._view.stop()
                 self._question = asyncio.create_task(self._ask())
         return ""
+
+    async def _waits_for(self) -> set[str]:
+        """The kinds of what the run waits for."""
+        run: Any = await self._desk.call("graph_run_get", {"run_id": self._run_id})
+        return {one["kind"] for one in run["data"]["waiting_for"]} if run["ok"] else set()
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
@@ -194,6 +199,19 @@ def stopped(desk: Desk, run_id: str) -> str:
     return f"Stopped; what {run_id} has finished is kept. Go on with it: agent-graph resume {run_id}"
 
 
+def _what_it_waits_for(run: Any) -> list[str]:
+    gates = run.get("pending_approvals", [])
+    names = dict.fromkeys(one["name"] for one in run.get("waiting_for", []) if one["kind"] == "signal")
+    lines = []
+    if gates or not names:
+        lines = [f"{run['run_id']} waits for a decision (agent-graph approvals show ID tells what it is about):"]
+    for gate in gates:
+        lines.append(f"  agent-graph approvals decide {gate['approval_id']} {'|'.join(gate['allowed_decisions'])}")
+    if names:
+        lines.append(f"{run['run_id']} waits for a message:")
+    return lines + [f"  agent-graph signal {run['run_id']} {name} TEXT" for name in names]
+
+
 def ending(run: Any, *, quiet: bool) -> int:
     """Say on stderr what a result does not say; the exit code."""
     error: Any = run.get("error") or {}
@@ -201,10 +219,7 @@ def ending(run: Any, *, quiet: bool) -> int:
         case "completed":
             return DONE
         case "waiting" | "running" | "accepted":
-            lines = [f"{run['run_id']} waits for a decision (agent-graph approvals show ID tells what it is about):"]
-            for gate in run.get("pending_approvals", []):
-                choice = "|".join(gate["allowed_decisions"])
-                lines.append(f"  agent-graph approvals decide {gate['approval_id']} {choice}")
+            lines = _what_it_waits_for(run)
             code = WAITING
         case "interrupted":
             lines = [

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, assert_never
 
-from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
+from agent_graph.core import packed
+from agent_graph.core.effects import (
+    MISSING,
+    Answer,
+    ApprovalAnswer,
+    FramesAnswer,
+    ModelAnswer,
+    SignalAnswer,
+    TimeAnswer,
+    ToolAnswer,
+    answer_from_json,
+    answer_to_json,
+)
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Token
+from agent_graph.core.frame_tree import new_frame, owned
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
-from agent_graph.core.run import Gate, Run, Usage
+from agent_graph.core.run import Gate, Run, Usage, Wait
 from agent_graph.core.weights import Slot
 
-FORMAT = 3
+FORMAT = 8
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "seq", "lifecycle", "error", "failure", "cancel_reason",
-    "accepted_at_ms", "started_at_ms", "finished_at_ms", "places", "frame_failed",
+    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error",
+    "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
 )  # fmt: skip
+_FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 
 
 def dump(run: Run) -> bytes:
@@ -31,18 +46,22 @@ def dump(run: Run) -> bytes:
     body["limits"] = recorded(run.limits)
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
-    body["pausing"] = run.pausing
+    body["pausing"], body["mail"] = run.pausing, run.mail
+    body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
+    body["closing"] = [*run.closing]
+    body["met"] = [to_json(fact) for fact in run.met]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return packed.pack(text, run.input).encode()  # an input's pictures are in the state too, and in every item's
 
 
 def load(graph: Graph, data: bytes) -> Run:
     """The run `dump` wrote. ValueError when the bytes are no such snapshot: then the log is to be folded anew."""
     try:
-        return _run_in(graph, json.loads(data))
+        return _run_in(graph, json.loads(packed.unpack(data.decode())))
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a snapshot of a run: {type(error).__name__}: {error}") from error
 
@@ -57,11 +76,14 @@ def _run_in(graph: Graph, body: Any) -> Run:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
+    run.closing = dict.fromkeys(body["closing"])
+    run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
-        run.frames[item["path"]] = _frame_in(graph, item, run_input=run.input)
+        _frame_in(run, _frame_of(graph, run, item), item)
     by_path = {firing.path: firing for firing in run.running}
     run.open = {path: by_path[path] for path in body["open"]}
-    run.pausing = dict(body["pausing"])
+    run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+    run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
     run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
@@ -71,8 +93,11 @@ def _run_in(graph: Graph, body: Any) -> Run:
 
 def _frame_out(frame: Frame) -> JsonObject:
     body: dict[str, Any] = {
-        "path": frame.path,
-        "state": _state_out(frame.state),
+        "owner": frame.owner and frame.owner.path,
+        "item": frame.item,
+        "failure": frame.failure,
+        "failing": frame.failing,
+        "state": _state_out(frame.state, _at_first(frame)),
         "tokens": [[edge, [_token_out(token) for token in queue]] for edge, queue in frame.tokens.items()],
         "running": [_firing_out(firing) for firing in frame.running.values()],
         "nth": list(frame.nth.items()),
@@ -85,13 +110,32 @@ def _frame_out(frame: Frame) -> JsonObject:
     return body
 
 
-def _frame_in(graph: Graph, body: Any, *, run_input: JsonValue) -> Frame:
-    frame = Frame(graph, body["path"], run_input=run_input)
-    frame.state = _state_in(graph, body["state"])
+def _at_first(frame: Frame) -> State:
+    """The state as it was when the frame was opened: what is there still is not written again."""
+    if frame.owner is None or frame.owner.owned is None:
+        return State(frame.graph.reducers)
+    return new_frame(frame.owner, frame.owner.owned, frame.item).state
+
+
+def _frame_of(graph: Graph, run: Run, body: Any) -> Frame:
+    """A frame as it was when it was opened; its owner's has been read by now."""
+    if body["owner"] is None:
+        return Frame(graph, run_input=run.input)
+    owner = run.firing(body["owner"])
+    if owner is None or owner.owned is None:
+        raise LookupError(f"nothing owns frame {body['item']} of {body['owner']}")
+    owner.owned.live.add(body["item"])
+    return new_frame(owner, owner.owned, body["item"])
+
+
+def _frame_in(run: Run, frame: Frame, body: Any) -> None:
+    run.frames[frame.path] = frame
+    frame.failure, frame.failing = body["failure"], body["failing"]
+    _state_in(frame.state, body["state"])
     for edge, tokens in body["tokens"]:
         frame.place(edge, (_token_in(token) for token in tokens))
     for item in body["running"]:
-        frame.run_on(_firing_in(frame, item))
+        _firing_in(run, frame, dict(item))
     frame.nth = dict(body["nth"])
     frame.depths = dict(body["depths"])
     frame.last = {node: _token_in(token) for node, token in body["last"]}
@@ -99,7 +143,6 @@ def _frame_in(graph: Graph, body: Any, *, run_input: JsonValue) -> Frame:
     frame.ended = [_token_in(token) for token in body["ended"]]
     frame.ended_at = dict(body["ended_at"])
     frame.look_again()
-    return frame
 
 
 def _token_out(token: Token) -> list[Any]:
@@ -111,41 +154,73 @@ def _token_in(body: Any) -> Token:
 
 
 def _firing_out(firing: Firing) -> JsonObject:
-    body: dict[str, Any] = {f.name: getattr(firing, f.name) for f in fields(Firing) if f.name != "frame"}
+    body: dict[str, Any] = {name: getattr(firing, name) for name in _FIRING}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [
-        ["model", answer_to_json(a)]
-        if isinstance(a, ModelAnswer)
-        else ["approval", {f.name: getattr(a, f.name) for f in fields(ApprovalAnswer)}]
-        for a in firing.answers
-    ]
+    body["answers"] = [_answer_out(answer) for answer in firing.answers]
+    mine = firing.owned
+    if mine is not None:
+        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure]
     return body
 
 
-def _firing_in(frame: Frame, body: Any) -> Firing:
-    body = dict(body)
+def _firing_in(run: Run, frame: Frame, body: Any) -> None:
+    has = body.pop("owned", None)
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [
-        answer_from_json(item) if kind == "model" else ApprovalAnswer(**item) for kind, item in body["answers"]
-    ]
-    return Firing(frame=frame, **body)
+    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["calling"] = body["calling"] and tuple(body["calling"])
+    firing = Firing(frame=frame, **body)
+    frame.run_on(firing)
+    if has is not None:
+        mine = firing.owned = owned(run, firing)
+        mine.opened, mine.results, mine.failed, mine.failure = has[0], dict(has[1]), {*has[2]}, has[3]
+
+
+def _answer_out(answer: Answer) -> list[Any]:
+    match answer:
+        case ModelAnswer():
+            return ["model", answer_to_json(answer)]
+        case ToolAnswer():
+            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
+        case FramesAnswer():
+            return ["frames", answer.results]
+        case ApprovalAnswer():
+            return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
+        case SignalAnswer():
+            return ["signal", answer.payload]
+        case TimeAnswer():
+            return ["time", None]
+        case _:
+            assert_never(answer)
+
+
+_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
+    "model": answer_from_json,
+    "tool": lambda item: ToolAnswer(**item),
+    "frames": FramesAnswer,
+    "approval": lambda item: ApprovalAnswer(**item),
+    "signal": SignalAnswer,
+    "time": lambda _item: TimeAnswer(),
+}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------
 
 
-def _state_out(state: State) -> JsonObject:
+def _state_out(state: State, first: State) -> JsonObject:
     writers = [
         [number, w.node, list(w.order), w.path, f"{w.past:x}", w.saw, [] if w.current is MISSING else [w.current],
          [_slot_out(slot) for slot in w.slots]]
         for number, w in state.writers.items()
     ]  # fmt: skip
     body: dict[str, Any] = {
-        "base": [[_slot_out(slot), value] for slot, value in state.base.items()],
-        "base_current": state.base_current,
+        "base": [
+            [_slot_out(slot), value] for slot, value in state.base.items() if first.base.get(slot, MISSING) is not value
+        ],
+        "gone": [_slot_out(slot) for slot in first.base if slot not in state.base],
+        "base_current": [] if first.base_current is state.base_current else [state.base_current],
         "base_writers": [
             [_slot_out(slot), [[list(path), list(who)] for path, who in known.items()]]
             for slot, known in state.base_writers.items()
@@ -162,10 +237,12 @@ def _state_out(state: State) -> JsonObject:
     return body
 
 
-def _state_in(graph: Graph, body: Any) -> State:
-    state = State(graph.reducers)
-    state.base = {_slot_in(slot): value for slot, value in body["base"]}
-    state.base_current = body["base_current"]
+def _state_in(state: State, body: Any) -> None:
+    for slot in body["gone"]:
+        del state.base[_slot_in(slot)]
+    state.base.update((_slot_in(slot), value) for slot, value in body["base"])
+    if body["base_current"]:
+        (state.base_current,) = body["base_current"]
     for slot, known in body["base_writers"]:
         state.base_writers[_slot_in(slot)] = {tuple(path): (who[0], who[1]) for path, who in known}
     for slot, entries in body["journal"]:
@@ -178,7 +255,6 @@ def _state_in(graph: Graph, body: Any) -> State:
         state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
     state.offset, state.next = body["offset"], body["next"]
     state.tally.base, state.tally.written = body["most"]
-    return state
 
 
 def _slot_out(slot: Slot) -> Any:

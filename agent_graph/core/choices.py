@@ -33,6 +33,12 @@ def selections(kind: str, config: Any, out: tuple[int, ...], index: dict[str, in
             found = [nodes([branch["entry"] for branch in config.branches])]
         case "human_approval":
             found = _gate(config, out, nodes)
+        case "join" if config.mode == "vote" and config.on_deadlock is not None:
+            found = [out, nodes(config.on_deadlock)]
+        case "signal":
+            found = [out, nodes(config.on_expire["goto"])] if isinstance(config.on_expire, dict) else [out]
+        case "graphql":
+            found = [out, nodes(config.on_errors["goto"])] if isinstance(config.on_errors, dict) else [out]
         case _:
             found = [out]
     if config.on_error != "fail":

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_graph.core import nesting
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nesting import Stored
+from agent_graph.core.nodes import DECLARED_TYPES, KNOWN_TYPES, NODE_TYPES
 from agent_graph.core.topology import Topology
 from agent_graph.errors import InputInvalid, InputTooDeep, InputTooLarge
 
 if TYPE_CHECKING:
+    from agent_graph.core.checks.whole import Judged
     from agent_graph.core.spec import ParsedNode, ParsedSpec
-    from agent_graph.core.wiring import Wiring
 
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
 """Keys of the state that belong to the engine, beside all that start with ``__``."""
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Compiled:
     """What `load_graph` needs beside the minimal form; stored with the version."""
 
 
-def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
-    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue."""
+def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored = _NONE) -> Compiled:
+    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue.
+
+    `stored` are the graphs it may name (`nesting.named_in`), by (name, version); "" is the current version.
+    """
     from agent_graph.core.spec import minimal, parse_spec
 
     try:
@@ -49,38 +56,65 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS) -> Compiled:
     if parsed is None:
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits)
-    issues += more
+    inner, wrong = nesting.pins(parsed, stored)
+    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
-    spec = minimal(parsed)
-    graph = load_graph(spec, digest(spec), checked)
-    return Compiled(graph, _as_sent(raw, issues), checked)
+    spec = nesting.pinned(minimal(parsed), inner)
+    kept = checked.stored
+    if inner:
+        kept["subgraphs"] = {one.version: one.name for one in inner.values()}
+    configs = _configs(spec) if inner else [(node.type, node.config) for node in parsed.nodes]
+    graph = _graph(spec, digest(spec), kept, configs=configs, topology=checked.topology,
+                   subgraphs={one.version: one for one in inner.values()})  # fmt: skip
+    return Compiled(graph, _as_sent(raw, issues), kept)
 
 
-def load_graph(spec: JsonObject, version: str, compiled: Mapping[str, Any]) -> Graph:
-    """The graph of a minimal form that was checked when it was stored. `version` is its digest."""
+def load_graph(
+    spec: JsonObject,
+    version: str,
+    compiled: Mapping[str, Any],
+    *,
+    subgraphs: Mapping[str, Graph] = MappingProxyType({}),
+) -> Graph:
+    """The graph of a minimal form that was checked when it was stored. `version` is its digest.
+
+    `subgraphs` are those in ``compiled["subgraphs"]`` ({version: name}), by version.
+    """
+    topology = Topology.from_json(compiled["topology"])
+    return _graph(spec, version, compiled, configs=_configs(spec), topology=topology, subgraphs=subgraphs)
+
+
+def _configs(spec: JsonObject) -> list[tuple[str, Any]]:
     body: Any = spec
-    nodes = []
-    for index, one in enumerate(body["nodes"]):
-        kind = NODE_TYPES[one["type"]]
-        config = kind.Config(**one.get("config", {}))
-        nodes.append(
-            Node(one["id"], index, one["type"], config, kind.prepare(config), one.get("label", ""),
-                 one.get("description", ""))
-        )  # fmt: skip
+    return [(one["type"], NODE_TYPES[one["type"]].Config(**one.get("config", {}))) for one in body["nodes"]]
+
+
+def _graph(
+    spec: JsonObject, version: str, compiled: Mapping[str, Any], *, configs: Sequence[tuple[str, Any]],
+    topology: Topology, subgraphs: Mapping[str, Graph],
+) -> Graph:  # fmt: skip
+    """`configs`: by node, its type and config."""
+    body: Any = spec
+    nodes = [
+        Node(one["id"], index, kind, config, NODE_TYPES[kind].prepare(config), one.get("label", ""),
+             one.get("description", ""))
+        for index, (one, (kind, config)) in enumerate(zip(body["nodes"], configs, strict=True))
+    ]  # fmt: skip
     return Graph(
         name=body["name"],
         version=version,
         spec=spec,
         nodes=tuple(nodes),
         index={node.id: node.index for node in nodes},
-        topology=Topology.from_json(compiled["topology"]),
+        topology=topology,
         reducers=dict(body.get("reducers", {})),
         max_iterations=compiled["max_iterations"],
         max_parallelism=body.get("max_parallelism", 8),
         output=Output(**compiled["output"]),
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
+        subgraphs=dict(subgraphs),
     )
 
 
@@ -89,7 +123,7 @@ def is_reserved(key: str) -> bool:
     return key in RESERVED_KEYS or key.startswith("__")
 
 
-def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, list[Issue]]:
+def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[Judged | None, list[Issue]]:
     """What is stored with the version, None when an error stands in the way, and what the checks found."""
     from agent_graph.core.wiring import wire
 
@@ -98,20 +132,30 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[JsonObject | None, lis
     issues += found
     if wiring is None:
         return None, issues
-    if any(issue.severity == "error" and issue.pointer.startswith(("/nodes", "/edges")) for issue in issues):
+    if any(_is_of_shape(issue) for issue in issues):
         return None, issues  # what follows would be guessed from a shape that will change
-    built = wiring.topology()
-    compiled, found = _shape_issues(parsed, wiring, built)
-    return compiled, issues + found
+    from agent_graph.core.checks.whole import judge
+
+    judged = judge(parsed, wiring, wiring.topology())
+    return judged, [*issues, *judged.issues]
+
+
+def _is_of_shape(issue: Issue) -> bool:
+    """An error of a node or an edge; what is only not available yet says clearly enough what it is."""
+    return (
+        issue.severity == "error"
+        and issue.code != "NODE_TYPE_UNAVAILABLE"
+        and issue.pointer.startswith(("/nodes", "/edges"))
+    )
 
 
 def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     """What is wrong with nodes taken alone, with reducers and with the input schema."""
-    from agent_graph.core import schema, statepath
+    from agent_graph.core import schema, signals, statepath
 
-    issues: list[Issue] = []
+    issues = signals.schema_conflicts(parsed.nodes)
     for node in parsed.nodes:
-        kind = NODE_TYPES[node.type]
+        kind = KNOWN_TYPES[node.type]
         found = [*kind.check(node.id, node.config, limits), *_unused_retry(node)]
         for issue in found:
             related = tuple(node.pointer(one) for one in issue.related)
@@ -135,7 +179,7 @@ def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
 
 
 def _unused_retry(node: ParsedNode) -> list[Issue]:
-    if node.type == "llm" or node.config.retry is None:
+    if node.type == "llm" or node.type in DECLARED_TYPES or node.config.retry is None:
         return []
     message = f"only calls are made again, and a `{node.type}` makes none"
     fix: tuple[JsonObject, ...] = ({"op": "remove", "path": node.pointer("/retry")},)
@@ -145,58 +189,6 @@ def _unused_retry(node: ParsedNode) -> list[Issue]:
 def _where_written(node: ParsedNode, path: str) -> str:
     names = ("output_key", "output", "counter_key")
     return next((node.pointer("/" + name) for name in names if getattr(node.config, name, "") == path), node.pointer())
-
-
-def _shape_issues(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> tuple[JsonObject, list[Issue]]:
-    """What the graph as a whole shows, and the facts that are stored with it."""
-    from agent_graph.core import conflicts, cycles, iterations, results
-
-    top: Any = parsed.top
-    ways = wiring.ways(built)
-    bounds = iterations.loop_bounds(wiring)
-    least = iterations.default_bound(bounds, built)
-    declared = top.get("max_iterations")
-    issues = _unreachable(wiring, built)
-    issues += _without_default(wiring)
-    issues += cycles.endless_cycles(wiring, built, ways)
-    if declared is not None:
-        issues += iterations.too_few(wiring, built, ways, declared=declared)
-    issues += conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
-    output, found = results.infer(wiring, built, ways, declared=top.get("output_key", ""))
-    issues += found
-    compiled: JsonObject = {
-        "topology": built.to_json(),
-        "max_iterations": least if declared is None else declared,
-        "output": {"path": output.path, "declared": output.declared, "by_end": dict(output.by_end)},
-    }
-    return compiled, issues
-
-
-def _unreachable(wiring: Wiring, built: Topology) -> list[Issue]:
-    return [
-        Issue("NODE_UNREACHABLE", f'nothing leads to "{node.id}"', severity="warning", pointer=node.pointer(),
-              node_id=node.id)
-        for place, node in enumerate(wiring.nodes)
-        if not built.reachable >> place & 1
-    ]  # fmt: skip
-
-
-def _without_default(wiring: Wiring) -> list[Issue]:
-    message = "a router whose rules all fail fails the run; say `default`, and `[]` if the branch may end there"
-    return [
-        Issue("NO_DEFAULT_ROUTE", message, severity="warning", pointer=node.pointer(), node_id=node.id,
-              fix=_default_fix(node))
-        for node in wiring.nodes
-        if node.type == "router" and node.config.default is None
-    ]  # fmt: skip
-
-
-def _default_fix(node: ParsedNode) -> tuple[JsonObject, ...]:
-    config: Any = node.minimal.get("config", {})
-    kept = {name: value for name, value in config.items() if name not in node.moved}
-    if kept:
-        return ({"op": "add", "path": node.pointer("/default"), "value": []},)
-    return ({"op": "add", "path": node.pointer() + "/config", "value": {"default": []}},)
 
 
 def _as_sent(raw: JsonValue, issues: Sequence[Issue]) -> tuple[Issue, ...]:

@@ -13,7 +13,7 @@ from agent_graph.core import fields as reading
 from agent_graph.core.chat import Message
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject, compact, json_equal
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import Retry
 from agent_graph.core.ops.predicates import ALIASES
 from agent_graph.core.spec_fields import ON_NODE, NodeFields
@@ -61,10 +61,6 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
     """The instance of the type's ``Config``, None when a field of it is wrong."""
     at, node_id, moved = place
     known = config_names(kind)
-    if (mode := given.get("mode")) is not None and str(mode) in getattr(NODE_TYPES[kind], "UNAVAILABLE_MODES", ()):
-        reason = NODE_TYPES[kind].UNAVAILABLE_MODES[str(mode)]  # type: ignore[attr-defined]  # just looked for
-        issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=f"{at}/config/mode", node_id=node_id))
-        given = {name: value for name, value in given.items() if name != "mode"}
     try:
         config = config_adapter(kind).validate_json(compact(given), strict=True)
     except ValidationError as error:
@@ -77,7 +73,7 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
             return None
         mended = reading.repaired(given, [str(fault.path[0]) for fault in faults], known)
         return read_config(kind, mended, [], place=place)  # so that one misspelt name does not hide what else is wrong
-    for name, reason in NODE_TYPES[kind].UNAVAILABLE.items():
+    for name, reason in KNOWN_TYPES[kind].UNAVAILABLE.items():
         if name in given and not json_equal(given[name], config_defaults(kind)[name]):
             where = f"{at}{'' if name in moved else '/config'}/{name}"
             issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=where, node_id=node_id))
@@ -86,19 +82,19 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
 
 @cache
 def config_adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(NODE_TYPES[kind].Config)
+    return TypeAdapter(KNOWN_TYPES[kind].Config)
 
 
 @cache
 def config_names(kind: str) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(NODE_TYPES[kind].Config))
+    return tuple(field.name for field in fields(KNOWN_TYPES[kind].Config))
 
 
 @cache
 def config_defaults(kind: str) -> dict[str, Any]:
     """By field: what it is when it is left out; a required one is not there."""
     found = {}
-    for field in fields(NODE_TYPES[kind].Config):
+    for field in fields(KNOWN_TYPES[kind].Config):
         if field.default is not MISSING:
             found[field.name] = field.default
         elif field.default_factory is not MISSING:

@@ -13,7 +13,7 @@ from typing import Final
 from agent_graph.core import statepath
 from agent_graph.core.choices import EXIT, Selections, can_end
 from agent_graph.core.issues import Issue
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.ops.transforms import overwrites
 from agent_graph.core.topology import Topology, bits
 from agent_graph.core.wiring import Wiring
@@ -96,7 +96,7 @@ def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dic
     for place, node in enumerate(wiring.nodes):
         if not built.reachable >> place & 1:
             continue
-        for text in NODE_TYPES[node.type].writes(node.id, node.config):
+        for text in KNOWN_TYPES[node.type].writes(node.id, node.config):
             path = statepath.split(text)
             if not any(".".join(path[:length]) in reducers for length in range(1, len(path) + 1)):
                 found.setdefault(place, []).append(path)
@@ -113,7 +113,7 @@ def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> d
         if not built.reachable >> place & 1:
             continue
         over = set(overwrites(node.config.operations)) if node.type == "state_transform" else set()
-        for text in NODE_TYPES[node.type].writes(node.id, node.config):
+        for text in KNOWN_TYPES[node.type].writes(node.id, node.config):
             path = statepath.split(text)
             for length in range(1, len(path) + 1):
                 if ".".join(path[:length]) in reducers:

@@ -1,11 +1,12 @@
 """What a node's step may answer: it is done, or it needs something from outside.
 
 A step is one pure function, asked again after every answer:
-``step(node, values, answers) -> Done | CallModel | AskApproval``, or it raises `errors.NodeFailure`.
+``step(node, values, answers) -> Done | Effect``, or it raises `errors.NodeFailure`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, fields
 from typing import Any, Final, Literal, TypeAlias
 
@@ -86,7 +87,8 @@ class CallModel:
     """Ask a model once. Times in milliseconds; `model` "" = the run's or the server's default."""
 
     messages: tuple[JsonObject, ...]
-    """[{role: system|user|assistant, content: str}]"""
+    """[{role: system|user|assistant|tool, content: str}], with `images` (data URLs) where pictures are shown, in an
+    assistant's `tool_calls` [{id, name, arguments}], in a tool's `call_id` and `name`."""
     model: str = ""
     format: JsonObject | Literal["json"] | None = None
     options: JsonObject = field(default_factory=dict)
@@ -95,6 +97,31 @@ class CallModel:
     keep_alive: JsonValue = None
     timeout_ms: int = 600_000
     idle_timeout_ms: int = 120_000
+    tools: tuple[JsonObject, ...] = ()
+    """What the model may call: [{name, connection, tool}]; whoever performs the call adds `description` and
+    `parameters` (a JSON Schema)."""
+    cache: bool = False
+    """An answer recorded for the same call will do."""
+    fresh: bool = False
+    """Although it would: an attempt has failed, so the model is asked anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Call a tool of a named connection, as a model asked; `connection` "" = the node offers none of that name."""
+
+    call_id: str
+    """Unique within the firing."""
+    name: str
+    """As the model called it."""
+    arguments: JsonValue
+    connection: str = ""
+    tool: str = ""
+    offered: tuple[str, ...] = ()
+    """The names the model may call."""
+    timeout_ms: int = 120_000
+    unsure: bool = False
+    """It was called before, and the log does not say what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +138,43 @@ class AskApproval:
     channels: tuple[str, ...] = ()
 
 
-Effect: TypeAlias = CallModel | AskApproval
+@dataclass(frozen=True, slots=True)
+class OpenFrames:
+    """Run what stands inside this node: one frame for each of `inputs`, and go on with what they come to."""
+
+    inputs: Sequence[JsonValue]
+    width: int = 1
+    """How many of them may be open at a time."""
+    enough: int | None = None
+    """With so many results the rest is cancelled; None = all of them."""
+    graph_version: str = ""
+    """The graph they run, "" = what stands between the node and its join, or for `recursion` the node's own graph."""
+    recursion: bool = False
+    names: tuple[str, str] = ("", "")
+    """Under which keys an item and its place are in the state of its frame; "" = none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait for a moment: `delay_ms` after this was said, or `until_ms` UTC. One that is past has come."""
+
+    delay_ms: int = 0
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSignal:
+    """Wait for the next message of that name, for `expiry_ms` at most (None = as long as it takes).
+
+    With `buffer` a message that came early is taken too.
+    """
+
+    name: str
+    buffer: bool = True
+    expiry_ms: int | None = None
+
+
+Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal | OpenFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +195,18 @@ class ModelAnswer:
     total_ms: int | None = None
     load_ms: int | None = None
     warnings: tuple[JsonObject, ...] = ()
-    """[{code, message}] noticed on the way, such as an option the host ignores."""
+    """[{code, message, details?}] noticed on the way, such as an option the host ignores."""
+    tool_calls: tuple[JsonObject, ...] = ()
+    """[{id, name, arguments}] it wants made before it goes on; `id` is "" where the host gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of a tool call: the text the model is told, and whether the call failed."""
+
+    call_id: str
+    text: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +221,26 @@ class ApprovalAnswer:
     at_ms: int
 
 
-Answer: TypeAlias = ModelAnswer | ApprovalAnswer
+@dataclass(frozen=True, slots=True)
+class FramesAnswer:
+    """What the frames of a firing came to, in the order of their inputs."""
+
+    results: list[JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAnswer:
+    """The moment has come, or the time for a message is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAnswer:
+    """The message that was waited for."""
+
+    payload: JsonValue
+
+
+Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
@@ -163,6 +256,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
 def answer_from_json(body: JsonObject) -> ModelAnswer:
     """The answer a `model_answered` event holds."""
     arguments: dict[str, Any] = dict(body)
-    if "warnings" in arguments:
-        arguments["warnings"] = tuple(arguments["warnings"])
+    for name in ("warnings", "tool_calls"):
+        if name in arguments:
+            arguments[name] = tuple(arguments[name])
     return ModelAnswer(**arguments)

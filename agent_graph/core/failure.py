@@ -34,19 +34,6 @@ def follow_up(run: Run, failed: e.NodeFailed) -> e.NodeFailed | e.NodeRetried:
     return _again(run, firing, failed) or _given_up(firing, failed)
 
 
-def due(run: Run, now_ms: int) -> tuple[e.TimerFired, ...]:
-    """The pauses that are over, the longest over first; none while the run stands still or ends."""
-    if run.lifecycle != "running" or run.cancel_reason is not None or run.failure is not None:
-        return ()
-    over = sorted((at_ms, path) for path, at_ms in run.pausing.items() if at_ms <= now_ms)
-    return tuple(e.TimerFired(path) for _, path in over)
-
-
-def next_due_ms(run: Run) -> int | None:
-    """When the next pause is over, in milliseconds UTC."""
-    return min(run.pausing.values(), default=None)
-
-
 def delay_ms(retry: Retry, *, tries: int, drawn_from: Sequence[str | int], error: JsonObject) -> int:
     """How long to wait after the `tries`-th failed attempt in a row.
 
@@ -67,6 +54,8 @@ def _asked_ms(error: JsonObject) -> int:
 
 
 def _again(run: Run, firing: Firing, failed: e.NodeFailed) -> e.NodeRetried | None:
+    if firing.owned is not None:  # what failed inside it has had its attempts
+        return None
     config = firing.declared.config
     retry: Retry = config.retry or _DEFAULT
     kind, model, tries = failed.error.get("class"), firing.model, firing.tries + 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_graph.core.effects import Answer
-from agent_graph.core.graph import Node
+from agent_graph.core.effects import Answer, OpenFrames
+from agent_graph.core.graph import Graph, Node
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.merge import Conflict
+from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:
     from agent_graph.core.frames import Frame
@@ -19,6 +21,31 @@ class Token(NamedTuple):
     past: int
     tips: tuple[int, ...]
     depth: int
+
+
+@dataclass(slots=True)
+class Owned:
+    """What a firing has opened: a frame for each of the inputs, not all at once."""
+
+    asked: OpenFrames
+    graph: Graph
+    start: dict[Slot, JsonValue] = field(default_factory=dict)
+    """What frames of the owner's own graph start with: all that the owner sees."""
+    start_bytes: int = 0
+    """A number of bytes that `start` does not pass."""
+    opened: int = 0
+    live: set[int] = field(default_factory=set)
+    results: dict[int, JsonValue] = field(default_factory=dict)
+    failed: set[int] = field(default_factory=set)
+    """Those in whose place there is an error, or null."""
+    failure: JsonObject | None = None
+    """What the owner is going to fail with."""
+
+    @property
+    def over(self) -> bool:
+        """Nobody waits for what is still open."""
+        enough = self.asked.enough
+        return self.failure is not None or (enough is not None and len(self.results) - len(self.failed) >= enough)
 
 
 @dataclass(slots=True)
@@ -47,6 +74,12 @@ class Firing:
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
+    owned: Owned | None = None
+    """The frames it has opened."""
+    calling: tuple[str, int] | None = None
+    """The tool call that was made and not answered yet: its id, and the attempt it was made in."""
+    unsure: bool = False
+    """Whoever made that call is gone: nobody knows what came of it."""
 
     @property
     def declared(self) -> Node:

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import statepath
-from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, Write, answer_from_json
-from agent_graph.core.firing import Firing
+from agent_graph.core import tool_facts, waits
+from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
+from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record
-from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import to_done
-from agent_graph.core.run import PLACED, Gate, Run
+from agent_graph.core.places import admit, remove
+from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
 Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
@@ -26,6 +26,7 @@ STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_change
 def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
+    run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
@@ -34,31 +35,11 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     frame.state.tally.base = most_held(start)
 
 
-def spread(graph: Graph, value: JsonValue) -> JsonObject:
-    """The state an input starts with: an object's members, less those only a gate may write."""
-    if not isinstance(value, dict):
-        return {}
-    guarded = {
-        key
-        for node in graph.nodes
-        if node.type == "human_approval"
-        for path in NODE_TYPES[node.type].writes(node.id, node.config)
-        for key in _first_keys(path)
-    }
-    return {key: member for key, member in value.items() if key not in guarded}
-
-
-def _first_keys(path: str) -> set[str]:
-    """The top-level keys in which a path can start: each dotted beginning may be one flat key."""
-    segments = statepath.split(path)
-    return {".".join(segments[:count]) for count in range(1, 2 if path.startswith("/") else len(segments) + 1)}
-
-
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
     frame = run.frames[""]
     frame.enter()
-    _admit(graph, run, frame)
+    admit(run, frame)
 
 
 def _interrupted(graph: Graph, run: Run, event: e.Event, fact: e.RunInterrupted) -> None:
@@ -82,6 +63,7 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     for firing in run.open.values():
         # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
         firing.restart = firing.attempt > 0
+        firing.unsure = firing.calling is not None
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -94,6 +76,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.open, run.out = {}, {}
         run.queue.clear()
         run.pausing.clear()
+        run.waits.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -109,7 +92,9 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
 
 
 def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
-    if fact.firing == END or run.firing(fact.firing) is not None:
+    if fact in run.met:
+        run.met.remove(fact)
+    elif fact.firing == END or run.firing(fact.firing) is not None:
         run.told.setdefault(fact.firing, []).append(fact)
 
 
@@ -120,6 +105,15 @@ def _model_answered(graph: Graph, run: Run, event: e.Event, fact: e.ModelAnswere
     usage.prompt_tokens += answer.prompt_tokens or 0
     usage.completion_tokens += answer.completion_tokens or 0
     usage.unreported += answer.prompt_tokens is None or answer.completion_tokens is None
+    _take_answer(run, fact, answer)
+
+
+def _cache_hit(graph: Graph, run: Run, event: e.Event, fact: e.CacheHit) -> None:
+    run.usage.cache_hits += 1  # and nothing else: it was paid for by another run
+    _take_answer(run, fact, answer_from_json(fact.answer))
+
+
+def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnswer) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         firing.answers.append(answer)
@@ -131,42 +125,46 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
-        _remove(run, firing)
+        remove(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
-        _admit(graph, run, frame)
+        admit(run, frame)
+        settle(run, frame)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
-    _remove(run, firing)
+    remove(run, firing)
     node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
         firing.frame.finish(firing, Done((mark,), targets=fact.targets))
-        _admit(graph, run, firing.frame)
+        admit(run, firing.frame)
+        settle(run, firing.frame)
         return
     firing.frame.drop(firing)
-    if run.failure is None:
-        run.failure = {**fact.error, "node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    # Of an owner it is the failure inside, which says itself where it was.
+    own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
+    settle(run, firing.frame)
 
 
 def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -> None:
-    """A failed attempt leaves nothing behind: no answers, no place. Its firing pauses."""
+    """A failed attempt leaves nothing behind but what tools did: no answers, no place. Its firing pauses."""
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
-    _remove(run, firing)
-    firing.answers.clear()
-    firing.restart = True
+    remove(run, firing)
+    firing.answers = tool_facts.kept(firing.answers)
+    firing.restart, firing.calling, firing.unsure = True, None, False
     firing.tries = firing.tries + 1 if firing.model == fact.model else 0
     firing.model = fact.model
     run.pausing[firing.path] = event.at_ms + fact.delay_ms
-    _admit(graph, run, firing.frame)
+    admit(run, firing.frame)
 
 
 def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> None:
@@ -174,18 +172,31 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
     if firing is not None and run.pausing.pop(firing.path, None) is not None:
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
-        _admit(graph, run, firing.frame)
+        admit(run, firing.frame)
+    elif firing is not None:
+        waits.time_over(run, firing)
+
+
+def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and firing.owned is None:
+        open_frames(run, firing)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
-    run.failure, run.frame_failed = fact.error, True
+    frame = run.frames.get(fact.frame)
+    if frame is not None:
+        fail(run, frame, fact.error)
+        frame.failing = True
+        settle(run, frame)
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
     firing = run.firing(fact.firing)
     if firing is not None:
-        _remove(run, firing)
+        remove(run, firing)
         firing.frame.drop(firing)
+        settle(run, firing.frame)
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
@@ -238,34 +249,6 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
         run.open[firing.path] = firing
 
 
-def _remove(run: Run, firing: Firing) -> None:
-    path = firing.path
-    run.told.pop(path, None)
-    placed = firing.declared.type in PLACED
-    if run.open.pop(path, None) is not None or run.out.pop(path, None) is not None:
-        run.places -= placed
-    else:
-        run.queue.pop(path, None)
-        run.pausing.pop(path, None)
-
-
-def _admit(graph: Graph, run: Run, frame: Frame) -> None:
-    """Give newly enabled firings their turn; calls to models wait for one of the run's places, in order."""
-    enabled = frame.enabled
-    if len(enabled) > 1:
-        enabled.sort(key=lambda firing: firing.node)  # as declared: it is also how places are given
-    for firing in enabled:
-        if firing.declared.type in PLACED:
-            run.queue[firing.path] = firing
-        else:
-            run.open[firing.path] = firing
-    frame.enabled = []
-    while run.queue and run.places < graph.max_parallelism:
-        _, firing = run.queue.popitem(last=False)
-        run.places += 1
-        run.open[firing.path] = firing
-
-
 FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunAccepted: _accepted,
     e.RunStarted: _started,
@@ -277,10 +260,17 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunCancelled: _ended("cancelled"),
     e.NodeStarted: _node_started,
     e.ModelAnswered: _model_answered,
+    e.CacheHit: _cache_hit,
+    e.ToolCalled: tool_facts.fold_called,
+    e.ToolAnswered: tool_facts.fold_answered,
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
+    e.FramesOpened: _frames_opened,
+    e.SignalAwaited: waits.signal_awaited,
+    e.SignalReceived: waits.signal_received,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

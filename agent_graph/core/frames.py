@@ -16,7 +16,7 @@ from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
 from agent_graph.core.firing import Firing, Token
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
 from agent_graph.core.weights import Slot
@@ -35,8 +35,12 @@ class Frame:
         "enabled",
         "ended",
         "ended_at",
+        "failing",
+        "failure",
         "full",
         "graph",
+        "inside",
+        "item",
         "join_seen",
         "last",
         "nth",
@@ -60,6 +64,14 @@ class Frame:
         """What ``{run_input}`` stands for in it."""
         self.owner = owner
         """The firing that opened it; it runs in the frame around this one. None for the root."""
+        self.item = 0
+        """Its place among the frames of its owner."""
+        self.inside = -1
+        """The nodes it runs, all unless it is a region of its graph: a token that leaves these ends."""
+        self.failure: JsonObject | None = None
+        """The first failure that reached it: it is about to fail."""
+        self.failing = False
+        """The log says that it fails."""
         self.state = State(graph.reducers)
         self.tokens: dict[int, deque[Token]] = {}
         self.full: dict[int, set[int]] = {}
@@ -88,10 +100,9 @@ class Frame:
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
-    def enter(self) -> None:
-        """Put the first token on the virtual edge to the entry."""
-        self._put(0, Token(0, (), 0))
-        self._settle([self.graph.topology.edges[0].target])
+    def enter(self, edge: int = 0) -> None:
+        """Put the first token on `edge`, which leads to the entry."""
+        self._settle([self._put(edge, Token(0, (), 0))])
 
     def finish(self, firing: Firing, done: Done) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
@@ -141,21 +152,26 @@ class Frame:
     def _send(self, node: int, targets: tuple[str, ...] | None, token: Token, by_target: dict[str, Token]) -> list[int]:
         """Put tokens on the chosen edges; returns the nodes that got one."""
         topology = self.graph.topology
-        dirty: list[int] = []
+        source = topology.leaves_by(node)
         if targets is None:
-            dirty += [self._put(edge, token) for edge in topology.out_declared[node]]
-            if topology.ends[node]:
-                self._end(node, token)
-            return dirty
-        for target in dict.fromkeys(targets):
-            mine = by_target.get(target, token)
-            if target == END:
-                self._end(node, mine)
-            else:
-                dirty.append(self._put(topology.edge_between[node, self.graph.index[target]], mine))
-        if not targets:
-            self._end(node, token)
-        return dirty
+            edges, ends = [(edge, token) for edge in topology.out_declared[source]], topology.ends[source]
+        else:
+            edges, ends = [], not targets
+            for target in dict.fromkeys(targets):
+                if target == END:
+                    ends = True
+                    continue
+                place = self.graph.index[target]
+                edge = topology.edge_between.get((node, place))
+                edges.append(
+                    (topology.edge_between[source, place] if edge is None else edge, by_target.get(target, token))
+                )
+        inside = self.inside
+        within = edges if inside < 0 else [one for one in edges if inside >> topology.edges[one[0]].target & 1]
+        if ends or len(within) < len(edges):
+            self.ended.append(by_target.get(END, token))
+            self.ended_at[node] = token.depth
+        return [self._put(edge, mine) for edge, mine in within]
 
     def _put(self, edge: int, token: Token) -> int:
         self.tokens.setdefault(edge, deque()).append(token)
@@ -163,10 +179,6 @@ class Frame:
         self.full.setdefault(target, set()).add(edge)
         self.active |= 1 << target
         return target
-
-    def _end(self, node: int, token: Token) -> None:
-        self.ended.append(token)
-        self.ended_at[node] = token.depth
 
     def _leave(self, node: int) -> None:
         del self.running[node]

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonValue
 
 MOST_IMAGES: Final = 16
 """Pictures of one call."""
+_SHOWN: Final = 200
+"""Characters of a data URL that is short enough to be shown."""
 _HEAD: Final = re.compile(r"data:(image/[a-z0-9.+-]{1,40});base64,", re.IGNORECASE)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _STARTS: Final[dict[str, Callable[[bytes], bool]]] = {
@@ -60,7 +62,22 @@ def parse(text: str) -> Image:
     return Image(media_type, coded, len(whole), "sha256:" + hashlib.sha256(whole).hexdigest())
 
 
-def described(text: str) -> JsonObject:
-    """What a log or a page shows in place of a data URL that `parse` takes."""
-    image = parse(text)
-    return {"media_type": image.media_type, "bytes": image.size, "digest": image.digest}
+def named(value: JsonValue) -> JsonValue:
+    """A copy of `value` as people are shown it: every picture is ``data:image/png;bytes=95;sha256:...``."""
+    if isinstance(value, str):
+        return _named(value)
+    if isinstance(value, dict):
+        return {key: named(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [named(item) for item in value]
+    return value
+
+
+def _named(text: str) -> str:
+    if len(text) < _SHOWN or not text.startswith("data:image/"):
+        return text
+    try:
+        image = parse(text)
+    except ValueError:
+        return text
+    return f"data:{image.media_type};bytes={image.size};{image.digest}"

@@ -89,12 +89,13 @@ def check_value(value: Any, *, max_depth: int, max_bytes: int | None = None) -> 
             if isinstance(item, dict):
                 nested = True
                 for key in item:
-                    _check_key(key)
+                    if not isinstance(key, str) or not key.isascii():
+                        _check_key(key)
                 below.extend(item.values())
             elif isinstance(item, list):
                 nested = True
                 below.extend(item)
-            else:
+            elif not isinstance(item, str) or not item.isascii():
                 _check_scalar(item)
         depth += nested
         if depth > max_depth:
@@ -252,8 +253,6 @@ def _check_key(key: object) -> None:
 
 
 def _check_text(text: str) -> None:
-    if text.isascii():
-        return
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from agent_graph.core import events as e
 from agent_graph.core import growth, statepath, weights
-from agent_graph.core.effects import MISSING, Done, MaybeJson, Write
+from agent_graph.core.effects import MISSING, Done, MaybeJson, Missing, Write
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END, Graph
+from agent_graph.core.graph import END, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
 from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
 from agent_graph.errors import InputTooDeep, NodeFailure
+
+SILENT: Final = frozenset({"router", "passthrough", "state_transform", "loop", "timer"})
+"""Node types without an output of their own."""
 
 
 def finished(firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
@@ -24,9 +28,8 @@ def finished(firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
         facts.append(e.LoopExhausted(path, done.exhausted))
     if done.transition:
         facts.append(e.RouteTaken(path, done.transition, ways_on(firing.frame.graph, firing.node, done.targets)))
-    writes = tuple(write.to_json() for write in done.writes)
     output, current = _maybe(done.output), _maybe(done.current)
-    return [*facts, e.NodeFinished(path, writes, output, current, done.targets, done.inputs, attempt)]
+    return [*facts, e.NodeFinished(path, done.writes, output, current, done.targets, done.inputs, attempt)]
 
 
 def check_bounds(run: Run, firing: Firing, done: Done) -> None:
@@ -44,8 +47,8 @@ def check_bounds(run: Run, firing: Firing, done: Done) -> None:
 def to_done(fact: e.NodeFinished) -> Done:
     """What a step said, as the log kept it."""
     return Done(
-        writes=tuple(Write.from_json(write) for write in fact.writes),
-        output=fact.output[0] if fact.output else MISSING, current=fact.current[0] if fact.current else MISSING,
+        writes=fact.writes, output=fact.output[0] if fact.output else MISSING,
+        current=fact.current[0] if fact.current else MISSING,
         targets=fact.targets, inputs=fact.inputs,
     )  # fmt: skip
 
@@ -64,12 +67,51 @@ def final_state(run: Run) -> tuple[JsonValue, ...]:
 
 
 def result(frame: Frame) -> tuple[JsonValue, ...]:
-    """What a frame comes to if it ends now, as one element; nothing when that was never written."""
+    """What a frame comes to if it ends now, as one element; nothing when that was never written.
+
+    Of what runs over data it is what the node said at which it ends, null when it failed and the branch went on.
+    """
+    if frame.owner is None or frame.inside < 0:
+        return _at(frame, output_path(frame))
+    exit_node = frame.graph.nodes[frame.graph.topology.leaves_by(frame.owner.node)]
+    if not speaks(exit_node):
+        return _at(frame, "")
+    said = frame.state.read(("outputs", exit_node.id), frame.merged_end().past)
+    return (None,) if isinstance(said, Missing) else (said,)
+
+
+def speaks(node: Node) -> bool:
+    """Whether a node has an output (engine.md 3): a join without inputs brings branches together and says nothing."""
+    return bool(node.config.inputs) if node.type == "join" else node.type not in SILENT
+
+
+def _at(frame: Frame, path: str) -> tuple[JsonValue, ...]:
+    """What a frame that ended holds at a path, "" being the current value."""
     token = frame.merged_end()
-    path = output_path(frame)
     if not path:
         return (frame.state.current(token.tips),)
     return _maybe(statepath.read(frame.state.root(path, token.past), path))
+
+
+def came_to(
+    frame: Frame, *, limits: Limits, taken: Mapping[str, str] | None = None
+) -> tuple[JsonValue, ...] | JsonObject:
+    """What a frame in which nothing is active any more came to, as one element; or the error it ends with.
+
+    With `taken` it is an object: by key, what the frame's state holds at a path.
+    """
+    size = growth.beyond(frame.state, frame.merged_end().past, limit=limits.state_bytes)
+    if size:  # no single branch was: what they wrote meets here
+        message = f"the branches that ended leave a state larger than {limits.state_bytes} bytes (state_bytes)"
+        details: JsonObject = {"limit": limits.state_bytes, "bytes": size}
+        return {"code": "VALUE_TOO_LARGE", "message": message, "details": details}
+    path = next((path for path in taken.values() if not _at(frame, path)), "") if taken else output_path(frame)
+    if taken and not path:
+        return ({key: _at(frame, wanted)[0] for key, wanted in taken.items()},)
+    if not taken and (found := result(frame)):
+        return found
+    message = f"the run ended and nothing was written at its output_key {path!r}"
+    return {"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}
 
 
 def output_path(frame: Frame) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import statepath
@@ -18,30 +19,36 @@ from agent_graph.core.view import View
 
 DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
 """The members of the record a gate leaves in the state (spec-v2)."""
+Place: TypeAlias = tuple["str | int", ...]
+_NUMBERS: Final = re.compile(r"(?<=[#\[])(\d+)(?=[/\]])")
 
 
 def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     """Fold `log` and tell what a run is compared by.
 
     {status, error_code, final_state, state, firings, approvals, choices}. A firing is {path, depth, input, output,
-    route}, in the order (depth, node index, nth); `input` digests what it read (the current value and the paths its
-    type declares), `output` what it wrote, `route` where its tokens went. When a gate was decided is no part of it,
-    although the decision in the state says so.
+    route}, in the order of frames and in a frame of (depth, node index, nth); `input` digests what it read (the current
+    value and the paths its type declares), `output` what it wrote, `route` where its tokens went. When a gate was
+    decided is no part of it, although the decision in the state says so. Choices are in the order of frames, too.
     """
     run = new_run()
-    firings: list[tuple[tuple[int, int, int], JsonObject]] = []
-    choices: list[JsonValue] = []
+    firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
+    choices: list[tuple[Place, JsonValue]] = []
+    hits: list[JsonObject] = []
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
             firing = run.firing(fact.firing)
             if firing is not None:
-                firings.append(((firing.depth, firing.node, firing.nth), _firing(firing, fact)))
+                order = (place_of(firing.frame.path), firing.depth, firing.node, firing.nth)
+                firings.append((order, _firing(firing, fact)))
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
-            choices.append({**e.to_json(fact), "error": error})
+            choices.append((place_of(fact.frame), {**e.to_json(fact), "error": error}))
         elif isinstance(fact, e.FiringCancelled):
-            choices.append(e.to_json(fact))
+            choices.append((place_of(fact.firing[: fact.firing.rfind("/") + 1]), e.to_json(fact)))
+        elif isinstance(fact, e.CacheHit):
+            hits.append({"type": fact.type, "firing": fact.firing})
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
@@ -54,8 +61,16 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
             {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
             for gate in gates
         ],
-        "choices": choices,
+        "choices": [
+            *(choice for _, choice in sorted(choices, key=lambda pair: pair[0])),
+            *sorted(hits, key=lambda hit: str(hit["firing"])),
+        ],
     }
+
+
+def place_of(frame: str) -> Place:
+    """The place of a frame's path in the order of frames: by name, by count and by item."""
+    return tuple(int(part) if part.isdigit() else part for part in _NUMBERS.split(frame))
 
 
 def _timeless(fact: e.Fact) -> e.Fact:

@@ -49,8 +49,8 @@ STATUSES: Final = {
 
 _DETAIL_CHARS: Final = 120
 _DRAWN_AS_WAYS: Final = frozenset((
-    "branches", "default", "entry", "exit", "join", "on_limit", "on_reject", "on_request_changes", "routes", "rules",
-    "until",
+    "branches", "default", "entry", "exit", "join", "on_deadlock", "on_expire", "on_limit", "on_reject",
+    "on_request_changes", "routes", "rules", "until",
 ))  # fmt: skip
 _ABOUT: Final = frozenset(("id", "type", "label", "description", "config", "metadata"))
 

@@ -42,7 +42,7 @@ def _written(wiring: Wiring, node: int) -> str:
     config = parsed.config
     match parsed.type:
         case "join":
-            return str(config.output)
+            return str(config.output or config.output_key)
         case "human_approval":
             return config.output_key or parsed.id
         case _:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from agent_graph.core.events import Fact
+from agent_graph.core.events import Fact, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -43,6 +43,15 @@ class Gate:
 
 
 @dataclass(slots=True)
+class Wait:
+    """What a firing waits for beside people: the clock, or a message of that `name` and the clock at the latest."""
+
+    due_ms: int | None
+    """When the clock ends it, in milliseconds UTC."""
+    name: str = ""
+
+
+@dataclass(slots=True)
 class Usage:
     """Counted from recorded facts; tokens of calls whose host said nothing are counted in `unreported`."""
 
@@ -51,6 +60,8 @@ class Usage:
     completion_tokens: int = 0
     unreported: int = 0
     nodes: int = 0
+    cache_hits: int = 0
+    """Answers taken from other runs; no calls."""
 
 
 @dataclass(slots=True)
@@ -62,6 +73,7 @@ class Run:
     input: JsonValue = None
     thread_id: str = ""
     model: str = ""
+    started_by: str = ""
     limits: Limits = DEFAULTS
     """What its steps apply, as it was accepted with."""
     seq: int = 0
@@ -70,9 +82,6 @@ class Run:
     """new, accepted, running, interrupted, completed, failed or cancelled."""
     error: JsonObject | None = None
     """The error the run ended or stopped with."""
-    failure: JsonObject | None = None
-    """The first failure that reached the root frame; the run is about to fail."""
-    frame_failed: bool = False
     told: dict[str, list[Fact]] = field(default_factory=dict)
     """By firing (or ``END``): facts about the step it is at that are in the log already, should the log end there."""
     cancel_reason: str | None = None
@@ -81,6 +90,11 @@ class Run:
     finished_at_ms: int | None = None
     frames: dict[str, Frame] = field(default_factory=dict)
     """The open frames by path: the root is at "" once the run is accepted; an owner's come after the frame it is in."""
+    closing: dict[str, None] = field(default_factory=dict)
+    """The frames, but for the root, that are to be ended with all that is in them: they fail, or nobody waits for
+    them any more."""
+    met: list[WriteConflict] = field(default_factory=list)
+    """Conflicts that met at the end of frames that are closed, until the log tells of them."""
     open: dict[str, Firing] = field(default_factory=dict)
     """Firings that want a step: just enabled with a place, or just answered."""
     out: dict[str, Firing] = field(default_factory=dict)
@@ -89,6 +103,10 @@ class Run:
     """Enabled firings that wait for one of the run's places."""
     pausing: dict[str, int] = field(default_factory=dict)
     """Firings between two attempts, which hold no place: when the next one is due, in milliseconds UTC."""
+    waits: dict[str, Wait] = field(default_factory=dict)
+    """Firings that wait for the clock or for a message; oldest first, and they hold no place."""
+    mail: dict[str, list[JsonValue]] = field(default_factory=dict)
+    """By name: the payloads of messages that came before anybody waited for them, oldest first."""
     places: int = 0
     """Places taken."""
     gates: dict[str, Gate] = field(default_factory=dict)
@@ -99,7 +117,7 @@ class Run:
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
         ending = self.cancel_reason is not None or self.failure is not None
-        moving = self.open or self.out or self.queue or self.pausing or ending
+        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or ending
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle
@@ -108,6 +126,11 @@ class Run:
     def frame(self) -> Frame | None:
         """The root frame."""
         return self.frames.get("")
+
+    @property
+    def failure(self) -> JsonObject | None:
+        """The first failure that reached the root frame; the run is about to fail."""
+        return None if self.frame is None else self.frame.failure
 
     @property
     def terminal(self) -> bool:

@@ -19,15 +19,15 @@ Engine.md 1 and 5. `decide` never raises: what a step raises is a fact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agent_graph.core import events as e
-from agent_graph.core import growth
+from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
+from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
-from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.outcome import output_path, result
+from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -52,9 +52,11 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     if run.lifecycle != "running":
         return ()
     if run.failure is not None:
-        failed = () if run.frame_failed else (Record(e.FrameFailed(run.failure)),)
+        failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
-    actions: list[Action] = []
+    actions: list[Action] = [*map(Record, run.met), *_closing(run)]
+    if actions:
+        return tuple(actions)
     for firing in run.open.values():
         actions += step(run, firing)
         last = actions[-1].fact if actions and isinstance(actions[-1], Record) else None
@@ -68,29 +70,36 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     """End everything that is active, then the run."""
     reason = f"the run was {why}" if why == "cancelled" else "the run failed"
-    for firing in sorted(run.running, key=lambda f: (f.depth, f.node, f.nth)):
+    yield from _cancel(run.running, run, reason)
+    yield Record(last)
+
+
+def _closing(run: Run) -> Iterator[Record]:
+    """End the frames that fail or that nobody waits for, with all that is in them."""
+    for path in run.closing:
+        frame = run.frames[path]
+        if is_doomed(run, frame):
+            continue  # a frame around it ends as well
+        if frame.failure is not None and not frame.failing:
+            yield Record(e.FrameFailed(frame.failure, path))
+        inner = (firing for firing in run.running if firing.frame.path.startswith(path))
+        yield from _cancel(inner, run, why_it_ends(frame))
+
+
+def _cancel(firings: Iterable[Firing], run: Run, reason: str) -> Iterator[Record]:
+    """End firings, those of inner frames before their owners."""
+    for firing in sorted(firings, key=lambda f: (-f.path.count("/"), f.frame.path, f.depth, f.node, f.nth)):
         if firing.approval_id and run.gates[firing.approval_id].status == "pending":
             yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
         yield Record(e.FiringCancelled(firing.path, reason))
-    yield Record(last)
 
 
 def _end(run: Run, frame: Frame) -> Iterator[Record]:
     """Nothing is active: the run is completed if its result was written."""
     conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in frame.end_conflicts()]
     yield from (Record(fact) for fact in untold(run, END, conflicts))
-    limit = run.limits.state_bytes
-    size = growth.beyond(frame.state, frame.merged_end().past, limit=limit)
-    if size:  # no single branch was: what they wrote meets here
-        message = f"the branches that ended leave a state larger than {limit} bytes (state_bytes)"
-        details: JsonObject = {"limit": limit, "bytes": size}
-        yield Record(e.RunFailed({"code": "VALUE_TOO_LARGE", "message": message, "details": details}))
-    elif result(frame) == ():
-        path = output_path(frame)
-        message = f"the run ended and nothing was written at its output_key {path!r}"
-        yield Record(e.RunFailed({"code": "OUTPUT_KEY_NOT_WRITTEN", "message": message, "path": path}))
-    else:
-        yield Record(e.RunCompleted())
+    came = came_to(frame, limits=run.limits)
+    yield Record(e.RunFailed(came) if isinstance(came, dict) else e.RunCompleted())
 
 
 # -- evolve --------------------------------------------------------------------------------------------------------

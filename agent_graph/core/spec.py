@@ -16,7 +16,7 @@ from agent_graph.core import fields as reading
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.nodes import NODE_TYPES, UNAVAILABLE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES, NODE_TYPES, UNAVAILABLE_TYPES
 from agent_graph.core.spec_fields import EdgeFields, GraphFields, NodeFields, field_names
 
 RESERVED_IDS: Final = frozenset({"END", "START", "END_RUN"})
@@ -248,6 +248,7 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
     issues += _id_issues(node_id, at)
     if shell.type not in NODE_TYPES:
         issues.append(_type_issue(shell.type, at, node_id))
+    if shell.type not in KNOWN_TYPES:
         return None
     given, moved = configs.as_sent(shell, at, issues)
     given = configs.upgraded(shell.type, given, legacy=legacy)
@@ -268,7 +269,7 @@ def _whole(faults: list[reading.Field], shape: str) -> list[reading.Field]:
 def _shell_issue(fault: reading.Field, at: str, raw: JsonValue, node_id: str) -> Issue:
     kind = raw.get("type") if isinstance(raw, dict) else None
     name = str(fault.path[-1]) if fault.path else ""
-    if fault.kind == "unknown" and isinstance(kind, str) and kind in NODE_TYPES and name in configs.config_names(kind):
+    if fault.kind == "unknown" and isinstance(kind, str) and kind in KNOWN_TYPES and name in configs.config_names(kind):
         message = f"`{name}` belongs in the node's `config`"
         return Issue("UNKNOWN_FIELD", message, pointer=at + pointer(name), node_id=node_id)
     return reading.issue(fault, at, known=field_names(NodeFields), node_id=node_id)

@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import AskApproval, CallModel, Done
+from agent_graph.core import tool_facts
+from agent_graph.core.asking import asked
+from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
-from agent_graph.core.jsonvalue import JsonObject, digest
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.nesting import DEEPEST
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import check_bounds, finished
 from agent_graph.core.run import Run
@@ -28,11 +31,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """An effect to perform; its answer is a `ModelAnswered` or `NodeFailed` fact about `firing`."""
+    """An effect to perform; its answer is a `ModelAnswered`, `ToolAnswered` or `NodeFailed` fact about `firing`."""
 
     firing: str
     attempt: int
-    effect: CallModel
+    effect: CallModel | CallTool
 
 
 Action: TypeAlias = Record | Perform
@@ -52,30 +55,57 @@ def step(run: Run, firing: Firing) -> list[Action]:
         message = f"node {node.id!r} would be step {firing.depth} of a chain, over max_iterations {limit}"
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
-    view = View(firing, limits=run.limits)
+    answer = _asked(run, firing, attempt)
+    if isinstance(answer, e.NodeFailed):
+        return [*actions, Record(follow_up(run, answer))]
+    if isinstance(answer, CallModel | CallTool):
+        return [*actions, *_perform(firing, answer, attempt)]
+    if not isinstance(answer, Done):
+        return [*actions, Record(asked(run, firing, answer))]
+    actions += [Record(fact) for fact in untold(run, firing.path, finished(firing, answer, attempt))]
+    return actions
+
+
+def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFailed:
+    """What the node says, within the bounds of the run; whatever it raises is its failure."""
+    node = firing.declared
+    if firing.owned is not None and firing.owned.failure is not None:
+        return e.NodeFailed(firing.path, firing.owned.failure, attempt)
     try:
-        answer = NODE_TYPES[node.type].step(node, view, firing.answers)
-        facts: Sequence[e.Fact] = ()
+        answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
         if isinstance(answer, Done):
             check_bounds(run, firing, answer)
-            facts = finished(firing, answer, attempt)
+        elif isinstance(answer, OpenFrames):
+            _check_depth(firing)
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
-        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
+        return e.NodeFailed(firing.path, error, attempt)
     except Exception as bug:  # a bug in one node is that node's failure, not the server's
         error = _error("INTERNAL", f"a bug in node type {node.type}: {type(bug).__name__}: {bug}", "bug", {})
-        return [*actions, Record(follow_up(run, e.NodeFailed(firing.path, error, attempt)))]
-    if isinstance(answer, CallModel):
-        if firing.model:
-            answer = replace(answer, model=firing.model)
-        if firing.restart:
-            attempt += 1
-            actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
-        return [*actions, Perform(firing.path, attempt, answer)]
-    if isinstance(answer, AskApproval):
-        return [*actions, Record(_open_gate(run, firing, answer))]
-    actions += [Record(fact) for fact in untold(run, firing.path, facts)]
-    return actions
+        return e.NodeFailed(firing.path, error, attempt)
+    return answer
+
+
+def _check_depth(firing: Firing) -> None:
+    if firing.path.count("/") >= DEEPEST:
+        message = f"node {firing.declared.id!r} would open a frame {DEEPEST + 1} deep; the limit is {DEEPEST}"
+        raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
+
+
+def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list[Action]:
+    actions: list[Action] = []
+    if firing.restart:
+        attempt += 1
+        actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
+    if isinstance(effect, CallTool):
+        fact, effect = tool_facts.called(firing, effect, attempt)
+        actions += [] if fact is None else [Record(fact)]
+        return [*actions, Perform(firing.path, attempt, effect)]
+    if firing.model:
+        effect = replace(effect, model=firing.model)
+    if effect.cache and (firing.model or firing.tries):
+        effect = replace(effect, fresh=True)
+    return [*actions, Perform(firing.path, attempt, effect)]
 
 
 def untold(run: Run, name: str, facts: Sequence[e.Fact]) -> Sequence[e.Fact]:
@@ -89,13 +119,3 @@ def _error(code: str, message: str, failure_class: str, details: JsonObject) -> 
     if details:
         error["details"] = details
     return error
-
-
-def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
-    # The id is drawn from what the gate is, so that deciding stays pure and every round of every run has its own.
-    name = digest([run.run_id, firing.path, ask.round]).removeprefix("sha256:")[:24]
-    return e.ApprovalOpened(
-        firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
-        subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
-        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels,
-    )  # fmt: skip

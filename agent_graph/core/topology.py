@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -26,6 +26,16 @@ class Edge:
     target: int
     declared: bool
     """Named by `edges` (or implied: a static branch's last node leads to its join); else only choosable as a target."""
+
+
+class Region(NamedTuple):
+    """What lies between a fork and where its ways meet: nothing enters or leaves it elsewhere."""
+
+    entry: int
+    """The edge from the fork into it."""
+    exit: int
+    """The node where its ways meet; it belongs to the region."""
+    nodes: int
 
 
 @dataclass(slots=True)
@@ -55,9 +65,16 @@ class Topology:
     """The nodes that can be reached from the entry."""
     bodies: dict[int, int] = field(default_factory=dict)
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
+    regions: dict[int, Region] = field(default_factory=dict)
+    """By fan-out over data: what runs once for each item, in frames of its own."""
     _feeders: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
     _parts: dict[int, Cycle] = field(default_factory=dict, compare=False, repr=False)
     _ancestors: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def leaves_by(self, node: int) -> int:
+        """The node along whose out-edges a firing of `node` goes on: itself, or the exit of what it runs over data."""
+        region = self.regions.get(node)
+        return node if region is None else region.exit
 
     def feeders(self, edge: int) -> int:
         """The nodes from which a path leads to `edge` that avoids the edge's target (the target itself left out).
@@ -120,7 +137,7 @@ class Topology:
 
     def to_json(self) -> JsonObject:
         """What `from_json` needs; node sets are hexadecimal. Reach sets are left out: they are made when asked for."""
-        return {
+        body: JsonObject = {
             "nodes": self.node_count,
             "entry": self.edges[0].target,
             "edges": [end for edge in self.edges[1:] for end in (edge.source, edge.target)],
@@ -133,6 +150,8 @@ class Topology:
             "reachable": hex(self.reachable),
             "bodies": {str(node): hex(body) for node, body in self.bodies.items()},
         }
+        regions: JsonObject = {str(fork): [r.entry, r.exit, hex(r.nodes)] for fork, r in self.regions.items()}
+        return {**body, "regions": regions} if regions else body
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Topology:
@@ -147,6 +166,10 @@ class Topology:
             in_cycle=int(body["in_cycle"], 16), behind_cycle=int(body["behind_cycle"], 16),
             reachable=int(body["reachable"], 16),
             bodies={int(node): int(nodes, 16) for node, nodes in body["bodies"].items()},
+            regions={
+                int(fork): Region(entry, leave, int(nodes, 16))
+                for fork, (entry, leave, nodes) in body.get("regions", {}).items()
+            },
         )  # fmt: skip
 
 

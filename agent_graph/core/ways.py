@@ -66,10 +66,10 @@ def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
         if isinstance(fact, RunStarted):
             chosen = [(way, "") for way in by_source[START]]
         elif isinstance(fact, NodeFinished):
-            found = by_source.get(_node_of(fact.firing), [])
+            found = by_source.get(node_of(graph, fact.firing), [])
             chosen = list(_chosen_by(fact, found, routes.get(fact.firing, "")))
         elif isinstance(fact, NodeFailed) and fact.targets is not None:
-            chosen = list(_after_error(fact.targets, by_source.get(_node_of(fact.firing), [])))
+            chosen = list(_after_error(fact.targets, by_source.get(node_of(graph, fact.firing), [])))
         else:
             continue
         for way, name in chosen:
@@ -96,8 +96,11 @@ def _after_error(targets: tuple[str, ...], found: list[Way]) -> Iterator[tuple[W
         yield way, ON_ERROR if own else next(iter(way.transitions), "")
 
 
-def _node_of(firing: str) -> str:
-    return firing.rsplit("/", 1)[-1].split("#", 1)[0].split("[", 1)[0]
+def node_of(graph: Graph, firing: str) -> str:
+    """The node of `graph` that a firing is of; "" when it is of a graph inside."""
+    *owners, last = firing.split("/")
+    over_data = all(graph.index.get(owner.partition("#")[0]) in graph.topology.regions for owner in owners)
+    return last.partition("#")[0] if over_data else ""
 
 
 def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
@@ -112,7 +115,14 @@ def _out(graph: Graph, node: Node) -> list[str]:
 
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:
-    """The out-edges, and for a gate the decisions that lead along them or elsewhere."""
+    """The out-edges, and the ways a gate's decisions, a vote's deadlock or a signal that never comes lead elsewhere."""
+    if (forked := _elsewhere(node)) is not None:
+        ordinary, other, targets = forked
+        for target in _out(graph, node):
+            yield Way(node.id, target, (ordinary,), labels.get((node.id, target), ""))
+        for target in dict.fromkeys(targets or [END]):
+            yield Way(node.id, target, (other,), other)
+        return
     if node.type != "human_approval":
         yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
         return
@@ -126,6 +136,16 @@ def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Ite
     for name, way in allowed.items():
         if isinstance(way, list):
             yield from (Way(node.id, target, (name,), name) for target in dict.fromkeys(way or [END]))
+
+
+def _elsewhere(node: Node) -> tuple[str, str, list[str]] | None:
+    """The name of the way along the edges, that of the other way, and where it leads."""
+    config = node.config
+    if node.type == "signal" and isinstance(config.on_expire, dict):
+        return "received", "expired", config.on_expire["goto"]
+    if node.type == "join" and config.mode == "vote" and config.on_deadlock is not None:
+        return "decided", "deadlock", config.on_deadlock
+    return None
 
 
 def _joined(*parts: str) -> str:

@@ -70,7 +70,7 @@ def most_written(writes: Sequence[Write], most: Callable[[Write], int] = lambda 
     for write in writes:
         if write.value is not last or last is None:  # what goes to a key is a node's output as well
             last, known = write.value, most(write)
-        total += known + 6 * sum(map(len, write.path)) + AROUND * len(write.path)
+        total += known + 6 * len("".join(write.path)) + AROUND * len(write.path)
     return total
 
 

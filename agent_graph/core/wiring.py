@@ -11,7 +11,7 @@ from agent_graph.core.choices import EXIT, Selections, selections
 from agent_graph.core.graph import END, END_RUN, START
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import error_targets
 from agent_graph.core.spec import ParsedEdge, ParsedNode, ParsedSpec
 from agent_graph.core.topology import Topology, build
@@ -116,7 +116,7 @@ class _Names:
 
 def _wire_targets(wiring: Wiring, names: _Names) -> None:
     for parsed in wiring.nodes:
-        chosen = [*NODE_TYPES[parsed.type].targets(parsed.config), *error_targets(parsed.config)]
+        chosen = [*KNOWN_TYPES[parsed.type].targets(parsed.config), *error_targets(parsed.config)]
         for target in chosen:
             names.check(target.id, parsed.pointer(target.pointer), node_id=parsed.id)
         if parsed.type == "parallel" and parsed.config.join and "/join" not in [t.pointer for t in chosen]:
@@ -174,7 +174,7 @@ def _without(edge: ParsedEdge) -> tuple[JsonObject, ...]:
 def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]) -> bool:
     """Whether a token can travel along the edge; beside targets that replace the edges only one of them can."""
     node = wiring.nodes[source]
-    kind = NODE_TYPES[node.type]
+    kind = KNOWN_TYPES[node.type]
     if not kind.CHOOSES:
         return True
     if node.type == "parallel" and edge.target == node.config.join:
@@ -197,7 +197,7 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     if not joins:
         return []
     out = [  # without what an error leads to: a handler is no part of a branch
-        [wiring.index[target.id] for target in NODE_TYPES[node.type].targets(node.config) if target.id in wiring.index]
+        [wiring.index[target.id] for target in KNOWN_TYPES[node.type].targets(node.config) if target.id in wiring.index]
         for node in wiring.nodes
     ]
     for source, target in wiring.declared:
@@ -209,7 +209,7 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     owners: dict[int, list[int]] = {}
     for place, region in regions.items():
         for node in region:
-            if node not in led and not NODE_TYPES[wiring.nodes[node].type].CHOOSES:
+            if node not in led and not KNOWN_TYPES[wiring.nodes[node].type].CHOOSES:
                 owners.setdefault(node, []).append(place)
     found = []
     for node in sorted(owners):

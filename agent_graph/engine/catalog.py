@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -10,9 +11,10 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import Limits
+from agent_graph.core.nesting import named_in
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.templates import templates
-from agent_graph.errors import GraphNotFound, SpecInvalid
+from agent_graph.errors import GraphNotFound, GraphVersionNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
 CACHED = 128
@@ -38,9 +40,9 @@ class Catalog:
         self._limits = limits
         self._cache: OrderedDict[tuple[str, str], Graph] = OrderedDict()
 
-    def check(self, spec: JsonValue) -> Checked:
+    async def check(self, spec: JsonValue) -> Checked:
         """Compile a spec. Raises `SpecInvalid` with every issue in ``details.issues``; nothing is stored."""
-        compiled = compile_graph(spec, limits=self._limits)
+        compiled = compile_graph(spec, limits=self._limits, stored=await self._stored(spec))
         if compiled.graph is None:
             errors = [issue for issue in compiled.issues if issue.severity == "error"]
             first = f": {errors[0].message}" if errors else ""
@@ -83,10 +85,20 @@ class Catalog:
             raise await self._unknown(graph_id) from error
         key = (row.graph_id, row.graph_version)
         if key not in self._cache:
-            self._cache[key] = load_graph(row.spec, row.graph_version, row.compiled)
+            inner: dict[str, str] = dict(row.compiled.get("subgraphs") or {})  # type: ignore[arg-type]  # as compiled
+            graphs = {version: await self.get(name, version) for version, name in inner.items()}
+            self._cache[key] = load_graph(row.spec, row.graph_version, row.compiled, subgraphs=graphs)
             if len(self._cache) > CACHED:
                 self._cache.popitem(last=False)
         return self._cache[key]
+
+    async def _stored(self, spec: JsonValue) -> dict[tuple[str, str], Graph]:
+        """Those of the graphs a spec names that there are."""
+        found = {}
+        for name, version in named_in(spec):
+            with contextlib.suppress(GraphNotFound, GraphVersionNotFound):
+                found[name, version] = await self.get(name, version or None)
+        return found
 
     async def _unknown(self, graph_id: str) -> GraphNotFound:
         """With the name that was probably meant, or how a graph gets its name."""

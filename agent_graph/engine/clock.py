@@ -21,5 +21,6 @@ class SystemClock:
         self._last = 0
 
     def now_ms(self) -> int:
-        self._last = max(self._last, time.time_ns() // 1_000_000)
+        now_ms = time.time_ns() // 1_000_000
+        self._last = max(self._last, now_ms)
         return self._last

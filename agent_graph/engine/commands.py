@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent_graph.core import approval
+from agent_graph.core import approval, signals, waits
 from agent_graph.core import events as e
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.run import Run
 from agent_graph.errors import RunTerminal
 from agent_graph.store.base import Answered
@@ -51,13 +53,32 @@ class Decide:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """Bring a message to whoever waits for it; `graph` is the run's."""
+
+    graph: Graph
+    name: str
+    payload: JsonValue
+    by: str
+    via: str
+    told: Callable[[str], None]
+    """Hears which firing had waited for it, "" when it is kept."""
+    answer: Answer | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (a message takes no time)
+        fact = signals.deliver(self.graph, run, self.name, self.payload, by=self.by, via=self.via)
+        self.told(fact.firing)
+        return (fact,)
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
-    """Expire the gates whose time is over."""
+    """Record what the clock has ended: gates, timers and waits for a message."""
 
     answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
-        return approval.expired(run, now_ms)
+        return (*approval.expired(run, now_ms), *waits.due(run, now_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +108,4 @@ class Interrupt:
         return (e.RunInterrupted(self.reason),)
 
 
-Command: TypeAlias = Cancel | Decide | Expire | Resume | Interrupt
+Command: TypeAlias = Cancel | Decide | Signal | Expire | Resume | Interrupt

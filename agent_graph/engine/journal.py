@@ -6,7 +6,8 @@ The only place that writes events of a run. A commit that is refused leaves the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,8 @@ from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.shell import Shell
-from agent_graph.store.base import Answered, Commit, Store
+from agent_graph.errors import AgentGraphError
+from agent_graph.store.base import Answered, Commit, RunRow, Store
 
 SNAPSHOT_EVENTS: Final = 64
 SNAPSHOT_BYTES: Final = 256 * 1024
@@ -33,11 +35,13 @@ _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalE
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A run as its log tells it; `since` events were read after a snapshot of `weight` bytes (0 = none)."""
+    """A run as its log tells it; `since` events were read after a snapshot of `weight` bytes (0 = none). `row` is what
+    was committed of it last, where that is known."""
 
     run: Run
     since: int
     weight: int
+    row: RunRow | None = None
 
 
 async def fold(store: Store, graph: Graph, run_id: str) -> Folded:
@@ -71,6 +75,8 @@ class Journal:
         self.run = folded.run
         self.stale = False
         """The log did not take what the fold holds: `catch_up` first."""
+        self.row: RunRow | None = None
+        """The run's row as it was committed last; None where only the store knows it."""
         self.finishes = False
         """What waits for the next commit holds the end of a firing."""
         self._shell = shell
@@ -85,9 +91,10 @@ class Journal:
 
     def record(self, *facts: e.Fact) -> None:
         """Fold facts in; they are durable after the next `commit`."""
+        graph, run, now_ms = self.graph, self.run, self._shell.clock.now_ms()
         for fact in facts:
-            event = e.Event(self.run.seq, self._shell.clock.now_ms(), fact)
-            evolve(self.graph, self.run, event)
+            event = e.Event(run.seq, now_ms, fact)
+            evolve(graph, run, event)
             self._pending.append(event)
             if isinstance(fact, e.NodeFinished | e.NodeFailed):
                 self.finishes = True
@@ -109,10 +116,18 @@ class Journal:
         self._pending, self._touched, self.finishes = [], {}, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
         self._bytes += await self._shell.store.runs.commit(commit)
-        self.stale = False
+        self.stale, self.row = False, commit.run
         self._shell.notify.committed(commit.run, pending)
+        await self._remember(pending)
         if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
             self._shell.notify.gates.set()
+
+    async def _remember(self, events: Sequence[e.Event]) -> None:
+        """Have answers that may be used again found; one that is not is only asked for once more."""
+        for event in events:
+            if isinstance(event.fact, e.ModelAnswered) and event.fact.cache_key:
+                with contextlib.suppress(AgentGraphError):
+                    await self._shell.store.answers.remember(event.fact.cache_key, self.run.run_id, event.seq)
 
     async def catch_up(self, held: Iterable[str] = ()) -> None:
         """Read the run anew; `held` are firings whose call is under way or has been heard of, not to be made again."""
@@ -125,7 +140,7 @@ class Journal:
                 self.run.hand_over(path)
 
     def _take_over(self, folded: Folded) -> None:
-        self._since, self._weight = folded.since, folded.weight
+        self._since, self._weight, self.row = folded.since, folded.weight, folded.row
         self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
 
     def _snapshot(self, count: int) -> bytes | None:

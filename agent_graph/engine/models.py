@@ -96,10 +96,13 @@ class Models:
         """
         name, there = self.split(model or self._model)
         chosen = await self.host(name)
-        return replace(chosen, model=there) if there else chosen
+        return replace(chosen, model=there) if there and there != chosen.model else chosen
 
     async def host(self, name: str) -> Chosen:
         """The host of that name, with its own default model. Raises what choosing raises."""
+        chosen = self._chosen.get(name)
+        if chosen is not None:
+            return chosen
         async with self._locks[name]:  # a host that is slow to choose holds up no other
             chosen = self._chosen.get(name)
             if chosen is None:

@@ -97,7 +97,7 @@ class Notify:
     def committed(self, row: RunRow, events: Sequence[Event]) -> None:
         """Events of the run are durable and `row` is what they made of it: wake the waiters, show the watchers."""
         run_id = row.run_id
-        event = self._changed.pop(run_id, None)
+        event = self._changed.pop(run_id, None) if self._changed else None
         if event is not None:
             event.set()
         for waiting, test in self._expected.get(run_id, {}).items():

@@ -7,12 +7,15 @@ from typing import Final
 
 from agent_graph import errors
 from agent_graph.core import events as e
-from agent_graph.core.effects import answer_to_json
+from agent_graph.core.effects import CallModel, answer_to_json
 from agent_graph.core.jsonvalue import JsonObject, check_value
 from agent_graph.core.limits import DEFAULTS
+from agent_graph.core.run import Run
 from agent_graph.core.step import Perform
-from agent_graph.engine.limiter import Limiter
-from agent_graph.engine.models import Models
+from agent_graph.engine.answer_cache import digest_of, key_of, recall
+from agent_graph.engine.models import Chosen
+from agent_graph.engine.shell import Shell
+from agent_graph.engine.tool_calls import described
 from agent_graph.llm.base import OnDelta
 
 CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
@@ -27,26 +30,46 @@ CLASSES: Final[tuple[tuple[type[errors.AgentGraphError], str], ...]] = (
 
 
 async def call_model(
-    perform: Perform, *, models: Models, limiter: Limiter, run_id: str, run_model: str, on_delta: OnDelta
-) -> e.ModelAnswered | e.NodeFailed:
-    """The fact of one attempt. `run_model` is the model of the run, used when the node names none.
+    perform: Perform, call: CallModel, *, shell: Shell, run: Run, on_delta: OnDelta
+) -> e.ModelAnswered | e.CacheHit | e.NodeFailed:
+    """The fact of one attempt, for a node of `run`; its model is used when the node names none.
 
     Both may be ``HOST/MODEL``. The host's place is waited for before any time limit starts. Cancelling closes the
     connection.
     """
-    asked = perform.effect.model or run_model
+    asked = call.model or run.model
     try:
-        chosen = await models.find(asked)
-        client, call = chosen.client, replace(perform.effect, model=chosen.model)
-        async with limiter.place(chosen.place, parallel=client.parallel, run_id=run_id, model=call.model):
+        chosen = await shell.models.find(asked)
+        client, call = chosen.client, await described(replace(call, model=chosen.model), shell.connections)
+        key = await _cache_key(perform, call, chosen, run) if call.cache else ""
+        if key and not call.fresh and (found := await recall(shell.store, key)) is not None:
+            return e.CacheHit(perform.firing, found[0], key, found[1], perform.attempt)
+        place = shell.limiter.place(chosen.place, parallel=client.parallel, run_id=run.run_id, model=call.model)
+        async with place:
             answer = await client.chat(call, on_delta)
-        body = answer_to_json(replace(answer, host=chosen.name))
+        body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
     except errors.ModelNotFound as error:
-        return e.NodeFailed(perform.firing, failure(models.explained(error, asked)), perform.attempt)
+        return e.NodeFailed(perform.firing, failure(shell.models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
-    return e.ModelAnswered(perform.firing, body, perform.attempt)
+    return e.ModelAnswered(perform.firing, body, perform.attempt, key)
+
+
+async def _cache_key(perform: Perform, call: CallModel, chosen: Chosen, run: Run) -> str:
+    """What the answer may be found by; "" where the host does not list its models: then nothing is remembered."""
+    assert run.frame is not None, "a run that makes calls was accepted"
+    try:
+        model_digest = await digest_of(chosen.client, call.model)
+    except errors.ModelUnreachable:
+        raise
+    except errors.Upstream:
+        return ""
+    return key_of(
+        call, model_digest=model_digest, host=chosen.place,
+        scope={"started_by": run.started_by},
+        firing={"graph": run.frame.graph.name, "path": perform.firing},
+    )  # fmt: skip
 
 
 def failure(error: errors.AgentGraphError) -> JsonObject:
@@ -79,5 +102,5 @@ def _whole(text: str) -> str:
 def failure_of_a_bug(perform: Perform, bug: BaseException | None) -> e.NodeFailed:
     """What is recorded of a call that ended in a way no call should."""
     said = "it was cancelled from nowhere" if bug is None else _whole(f"{type(bug).__name__}: {bug}")
-    error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call to the model: {said}", "class": "bug"}
+    error: JsonObject = {"code": "INTERNAL", "message": f"a bug in the call: {said}", "class": "bug"}
     return e.NodeFailed(perform.firing, error, perform.attempt)

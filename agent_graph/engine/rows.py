@@ -6,6 +6,7 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import final_state
 from agent_graph.core.run import Gate, Run
+from agent_graph.core.waits import wake_ms
 from agent_graph.store.base import ApprovalRow, RunRow, RunStatus
 
 
@@ -15,7 +16,7 @@ def run_row(graph: Graph, run: Run, *, created_at_ms: int) -> RunRow:
     return RunRow(
         run_id=run.run_id, graph_id=graph.name, graph_version=graph.version, thread_id=run.thread_id, status=status,
         seq=run.seq, created_at_ms=created_at_ms, started_at_ms=run.started_at_ms, finished_at_ms=run.finished_at_ms,
-        error=run.error, final_state=final_state(run), usage=usage(run),
+        error=run.error, final_state=final_state(run), usage=usage(run), wake_at_ms=wake_ms(run),
     )  # fmt: skip
 
 
@@ -28,6 +29,7 @@ def usage(run: Run) -> JsonObject:
         "prompt_tokens": counted.prompt_tokens if known else "unknown",
         "completion_tokens": counted.completion_tokens if known else "unknown",
         "nodes": counted.nodes,
+        **({"cache_hits": counted.cache_hits} if counted.cache_hits else {}),
     }
 
 

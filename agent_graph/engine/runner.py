@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure
+from agent_graph.core import failure, waits
+from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
+from agent_graph.engine.tool_calls import call_tool
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
@@ -31,7 +33,7 @@ from agent_graph.errors import (
     StoreBusy,
     StoreFull,
 )
-from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.base import AlreadyAnswered, RunRow
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,11 @@ class Runner:
     def run(self) -> Run:
         return self._journal.run
 
+    @property
+    def row(self) -> RunRow | None:
+        """The run's row as it was committed last; None where only the store knows it."""
+        return self._journal.row
+
     def ask(self, command: Command) -> asyncio.Future[Run]:
         """Have a command handled; gives the fold once it is durable, or what the command refuses with."""
         reply: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
@@ -95,6 +102,7 @@ class Runner:
                 except PASSING as refusal:
                     if self._stopping:
                         raise
+                    self._journal.row = None
                     log.warning("run %s waits for the store: %s", self.run.run_id, refusal.message)
                     if not isinstance(refusal, SequenceConflict):
                         self._refuse_the_rest(refusal)  # what was heard comes first, and may wait for hours
@@ -119,7 +127,9 @@ class Runner:
             return True
         if self._calls or self._unreached is not None:
             return False
-        return not self.run.pausing if self._begun else self._held()
+        if not self._begun:
+            return self._held()
+        return not self.run.pausing and not self._over()  # who waits for longer is woken by `expiry`
 
     async def _turn(self) -> None:
         """Do one thing: what was heard first, it is paid for; then commands; then what follows from them."""
@@ -145,12 +155,12 @@ class Runner:
             await self._sleep()
 
     def _over(self) -> tuple[e.TimerFired, ...]:
-        """The pauses between attempts that are over; nothing new is begun before a run is interrupted."""
-        return () if self._unreached is not None else failure.due(self.run, self._shell.clock.now_ms())
+        """What the clock has ended; nothing new is begun before a run is interrupted."""
+        return () if self._unreached is not None else waits.due(self.run, self._shell.clock.now_ms())
 
     async def _sleep(self) -> None:
-        """Until something is heard or asked, or the next pause between attempts is over."""
-        next_ms = failure.next_due_ms(self.run) if self._unreached is None else None
+        """Until something is heard or asked, or the clock ends what some firing waits for."""
+        next_ms = waits.next_due_ms(self.run) if self._unreached is None else None
         if next_ms is None:
             await self._wake.wait()
             return
@@ -181,7 +191,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -237,7 +247,7 @@ class Runner:
         performs: list[Perform] = []
         while True:
             actions = decide(journal.graph, self.run)
-            if not actions or (journal.finishes and any(_finishes(action) for action in actions)):
+            if not actions or (journal.finishes and any(map(_finishes, actions))):
                 await journal.commit()
                 self._start(performs)
                 performs = []
@@ -246,10 +256,9 @@ class Runner:
                     break
             if not actions:
                 break
+            journal.record(*[action.fact for action in actions if isinstance(action, Record)])
             for action in actions:
-                if isinstance(action, Record):
-                    journal.record(action.fact)
-                else:
+                if isinstance(action, Perform):
                     self.run.hand_over(action.firing)
                     performs.append(action)
         stopped = self.run.terminal or self.run.lifecycle == "interrupted"
@@ -273,10 +282,9 @@ class Runner:
         def on_delta(kind: str, text: str) -> None:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
-        return await call_model(
-            perform, models=shell.models, limiter=shell.limiter, run_id=run_id, run_model=self.run.model,
-            on_delta=on_delta,
-        )  # fmt: skip
+        if isinstance(perform.effect, CallTool):
+            return await call_tool(perform, perform.effect, connections=shell.connections)
+        return await call_model(perform, perform.effect, shell=shell, run=self.run, on_delta=on_delta)
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
         """A call is over. One that ended by itself is always heard of, even when a bug ended it."""

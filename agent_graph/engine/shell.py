@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
-from agent_graph.errors import AgentGraphError
-from agent_graph.store.base import Store
+from agent_graph.errors import AgentGraphError, StoreCorrupt
+from agent_graph.store.base import Answered, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +23,27 @@ class Shell:
     notify: Notify
     models: Models
     limiter: Limiter
+    connections: Connections = field(default_factory=Connections)
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
     """Have a run whose log takes nothing read ``interrupted``, and wake who waits for it."""
-    await shell.store.runs.set_aside(run_id, {"code": refusal.code, "message": refusal.message})
+    await set_aside_with(shell, run_id, {"code": refusal.code, "message": refusal.message})
+
+
+async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
+    """`set_aside`, with the error as the run's row will show it."""
+    await shell.store.runs.set_aside(run_id, error)
     shell.notify.committed(await shell.store.runs.get(run_id), ())
+
+
+async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
+    """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    error: JsonObject = {
+        "code": damage.code,
+        "message": f"{damage.message} It was cancelled: {reason}",
+        "reason": reason,
+    }
+    await shell.store.retention.write_off(run_id, error, at_ms=shell.clock.now_ms(), answered=answered)
+    shell.notify.committed(await shell.store.runs.get(run_id), ())
+    shell.notify.gates.set()

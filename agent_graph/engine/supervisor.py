@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from agent_graph.core import events as e
@@ -20,12 +18,13 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import check_input
+from agent_graph.engine.intake import check_connections, check_input
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.rows import run_row
 from agent_graph.engine.runner import Runner
-from agent_graph.engine.shell import Shell, set_aside
-from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy
+from agent_graph.engine.shell import Shell, set_aside, set_aside_with, write_off
+from agent_graph.engine.turns import Turns
+from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy, StoreCorrupt
 from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
 
 log = logging.getLogger(__name__)
@@ -35,14 +34,6 @@ UNFINISHED: Final = ("accepted", "running", "interrupted")
 PAGE: Final = 200
 ENDED: Final = "the process that drove the run ended"
 EXPECTED: Final = (AgentGraphError, AlreadyAnswered)
-
-
-@dataclass(slots=True)
-class _Turn:
-    """Whose turn it is to find or make a run's driver; there for as long as somebody waits."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
 
 
 class Supervisor:
@@ -63,7 +54,8 @@ class Supervisor:
         self._starting = 0
         self._keys: set[str] = set()
         """Idempotency keys of the runs that are being accepted."""
-        self._turns: dict[str, _Turn] = {}
+        self._turns = Turns()
+        """Whose turn it is to find or make a run's driver: two drivers of one run must never be."""
         self._background: set[asyncio.Task[Any]] = set()
         self._expiry = Expiry(shell, self.ask)
         self._stopping = False
@@ -76,10 +68,11 @@ class Supervisor:
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `check_input` raises,
+        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `intake` raises,
         `RunCapacity` (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
         """
         check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
             self._check_capacity()
@@ -118,7 +111,7 @@ class Supervisor:
         if self._queue or self._active() >= self._limits.active_runs:
             self._queue[row.run_id] = None
         else:
-            self._set_going(graph, Folded(run, 1, 0))
+            self._set_going(graph, Folded(run, 1, 0, row))
         return row
 
     def _active(self) -> int:
@@ -126,7 +119,7 @@ class Supervisor:
 
     async def drive(self, run_id: str) -> Runner:
         """See to it that the run is being driven; harmless when it is, or has nothing to do."""
-        async with self._turn(run_id):
+        async with self._turns.of(run_id):
             return await self._runner(run_id)
 
     async def _runner(self, run_id: str) -> Runner:
@@ -138,19 +131,6 @@ class Supervisor:
                 raise StoreBusy("the program is stopping; try again when it is there again")
             runner = self._set_going(graph, folded)
         return runner
-
-    @asynccontextmanager
-    async def _turn(self, run_id: str) -> AsyncIterator[None]:
-        """One at a time for each run: two drivers of one run must never be."""
-        turn = self._turns.setdefault(run_id, _Turn())
-        turn.users += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[run_id]
 
     async def fold(self, run_id: str) -> tuple[Graph, Run]:
         """The run as its log tells it, from the latest snapshot on. Raises `RunNotFound`, `StoreCorrupt`."""
@@ -187,7 +167,7 @@ class Supervisor:
 
     async def _set_aside(self, run_id: str, reason: str, error: JsonObject) -> None:
         """Say of a run that nobody drives that it is interrupted."""
-        async with self._turn(run_id):
+        async with self._turns.of(run_id):
             runner = self._runners.get(run_id)
             if runner is not None and not runner.closed:
                 return
@@ -197,6 +177,8 @@ class Supervisor:
                 if journal.run.lifecycle == "running" and journal.run.status != "waiting":
                     journal.record(e.RunInterrupted(reason, error))
                     await journal.commit()
+                elif journal.run.lifecycle == "accepted" and error:
+                    await set_aside_with(self.shell, run_id, error)
             except AgentGraphError as refusal:  # its log cannot be read, or not be written to
                 await set_aside(self.shell, run_id, refusal)
                 raise
@@ -227,7 +209,7 @@ class Supervisor:
     async def _take_up(self, run_id: str) -> None:
         """Drive a run on that nobody drives."""
         try:
-            async with self._turn(run_id):
+            async with self._turns.of(run_id):
                 try:
                     reply = (await self._runner(run_id)).ask(Resume())
                 finally:
@@ -251,9 +233,19 @@ class Supervisor:
         Raises what the command refuses with (then nothing was changed), `RunNotFound`, or what the store raises.
         A command is obeyed even when whoever asked has gone.
         """
-        async with self._turn(run_id):
+        async with self._turns.of(run_id):
             reply = (await self._runner(run_id)).ask(command)
         return await reply
+
+    async def write_off(self, run_id: str, damage: StoreCorrupt, reason: str, answered: Answered | None) -> None:
+        """Cancel a run whose log cannot be read, by its row alone. Raises `damage` when somebody drives it after all,
+        and what the store raises."""
+        async with self._turns.of(run_id):
+            runner = self._runners.get(run_id)
+            if runner is not None and not runner.closed:
+                raise damage
+            self._queue.pop(run_id, None)
+            await write_off(self.shell, run_id, damage, reason=reason, answered=answered)
 
     async def wait(
         self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = lambda row: row.status in TERMINAL
@@ -261,7 +253,10 @@ class Supervisor:
         """The run's row as soon as `until` holds of it, or as it is after `timeout_ms`. Wakes by event, never polls."""
         runs = self.shell.store.runs
         with self.shell.notify.expect(run_id, until) as reached:  # before looking, so that no commit is missed
-            row = await runs.get(run_id)
+            runner = self._runners.get(run_id)
+            row = None if runner is None or timeout_ms <= 0 else runner.row  # who drives it need not be looked up
+            if row is None:
+                row = await runs.get(run_id)
             if until(row) or timeout_ms <= 0:
                 return row
             with contextlib.suppress(TimeoutError):
@@ -315,8 +310,14 @@ class Supervisor:
         return found
 
     def watch_gates(self) -> None:
-        """Expire approvals on time, whoever looks or not."""
+        """Wake runs on time, whoever looks or not."""
         self._expiry.watch()
+
+    def halt(self, loss: AgentGraphError) -> None:
+        """Close what is in flight: the store takes nothing any more. The runs read ``interrupted`` here."""
+        for runner in [*self._runners.values()]:
+            if not runner.closed:
+                runner.stop(loss.message)
 
     async def shutdown(self, reason: str) -> None:
         """Stop driving; what is in flight is closed and its run reads ``interrupted`` until it is driven again."""

@@ -120,8 +120,20 @@ class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
 
+class SignalNotFound(NotFound):
+    """No node of the run's graph waits for messages of that name."""
+
+
 class TemplateNotFound(NotFound):
     """No template has that id."""
+
+
+class ConnectionNotFound(NotFound):
+    """No connection of that name is configured."""
+
+
+class ConnectionToolNotFound(NotFound):
+    """The connection has no tool of that name."""
 
 
 class StatePathNotFound(NotFound):
@@ -164,6 +176,14 @@ class RunTerminal(Conflict):
     """The run has ended; what is consumed is consumed."""
 
 
+class SignalNotAwaited(Conflict):
+    """Nobody waits for the message now, and its name keeps none that come early."""
+
+
+class SignalBufferFull(Conflict):
+    """The run keeps as many messages as it may that nobody has taken."""
+
+
 class DataDirLocked(Conflict):
     """Another process owns the data folder."""
 
@@ -188,6 +208,10 @@ class AuthenticatedOperatorRequired(Refused):
 
 class PolicyDenied(Refused):
     """The policy of this server does not let the graph run, or leaves that to a person."""
+
+
+class ToolOutcomeUnknown(Refused):
+    """A tool call was under way when the program ended, and may not simply be made again."""
 
 
 class NodeTypeUnavailable(Refused):

@@ -96,6 +96,8 @@ class EmbeddedClient:
                 raise ModelRefused(f'"{name}" does not support thinking', model=name, body="")
             if any("images" in message for message in call.messages):
                 raise ModelRefused(f'"{name}" does not see pictures', model=name, body="")
+            if call.tools:
+                raise ModelRefused(f'"{name}" does not call tools', model=name, body="")
             reply = Reply(call, on_delta, max_bytes=self._max_reply_bytes, who="the embedded model")
             told = _Told()
             async with (

@@ -22,7 +22,7 @@ from agent_graph.llm.context import USUAL, widened
 from agent_graph.llm.deadlines import attempt, unbroken
 from agent_graph.llm.hosts import HostAddress
 from agent_graph.llm.ndjson import objects
-from agent_graph.llm.ollama_words import Known, answer, check_able, infos, known_of, request_body, tagged, text_in
+from agent_graph.llm.ollama_words import Known, answer, check_able, infos, known_of, request_body, tagged, take
 from agent_graph.llm.reply import Reply
 from agent_graph.llm.wire import Wire, drain
 
@@ -118,10 +118,7 @@ class OllamaClient:
             async for line in lines:
                 if "error" in line:
                     raise refusals.stream_error(line, who=self.host, model=model)
-                message = line.get("message")
-                if isinstance(message, dict):
-                    reply.add("thinking", text_in(message.get("thinking")))
-                    reply.add("text", text_in(message.get("content")))
+                take(line, reply)
                 if line.get("done") is True:
                     await drain(raw)
                     return line

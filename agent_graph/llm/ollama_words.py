@@ -48,9 +48,26 @@ def known_of(show: dict[str, Any], listed: object, *, model: str) -> Known:
 
 
 def check_able(call: CallModel, known: Known, *, model: str, host: str) -> None:
-    """Raises `ModelRefused` for pictures that a model which cannot see would pass over in silence."""
-    if known.capabilities and "vision" not in known.capabilities and any("images" in each for each in call.messages):
-        raise ModelRefused(f'the model "{model}" at {host} does not see pictures', model=model, body="")
+    """Raises `ModelRefused` for pictures and tools that a model which cannot use them would pass over in silence."""
+    needs = {"vision": any("images" in each for each in call.messages), "tools": bool(call.tools)}
+    for capability, does_not in (("vision", "see pictures"), ("tools", "call tools")):
+        if needs[capability] and known.capabilities and capability not in known.capabilities:
+            raise ModelRefused(f'the model "{model}" at {host} does not {does_not}', model=model, body="")
+
+
+def take(line: dict[str, Any], reply: Reply) -> None:
+    """What one line of a stream adds to the reply."""
+    message = line.get("message")
+    if not isinstance(message, dict):
+        return
+    reply.add("thinking", text_in(message.get("thinking")))
+    reply.add("text", text_in(message.get("content")))
+    calls = message.get("tool_calls")
+    for each in calls if isinstance(calls, list) else ():
+        function = each.get("function") if isinstance(each, dict) else None
+        if isinstance(function, dict):
+            named, call_id = _label(function.get("name")), _label(each.get("id"))
+            reply.add_tool_call(call_id=call_id, name=named, arguments=function.get("arguments", {}))
 
 
 def request_body(call: CallModel, model: str, *, thinks: bool) -> JsonObject:
@@ -61,6 +78,8 @@ def request_body(call: CallModel, model: str, *, thinks: bool) -> JsonObject:
         body["format"] = call.format
     if call.options:
         body["options"] = call.options
+    if call.tools:
+        body["tools"] = [_function(each) for each in call.tools]
     if call.keep_alive is not None:
         body["keep_alive"] = call.keep_alive
     if call.think is not None:
@@ -72,10 +91,23 @@ def request_body(call: CallModel, model: str, *, thinks: bool) -> JsonObject:
 
 def _message(message: JsonObject) -> JsonObject:
     """A message as the host takes it: pictures are base64 there, without their type."""
-    shown = message.get("images")
-    if not isinstance(shown, list):
-        return message
-    return {**message, "images": [images.parse(str(url)).base64 for url in shown]}
+    said = {name: value for name, value in message.items() if name in ("role", "content")}
+    if isinstance(shown := message.get("images"), list):
+        said["images"] = [images.parse(str(url)).base64 for url in shown]
+    if isinstance(calls := message.get("tool_calls"), list):
+        said["tool_calls"] = [_wanted(each) for each in calls if isinstance(each, dict)]
+    if message["role"] == "tool":
+        said |= {"tool_call_id": message["call_id"], "tool_name": message["name"]}
+    return said
+
+
+def _wanted(call: JsonObject) -> JsonObject:
+    return {"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"]}}
+
+
+def _function(tool: JsonObject) -> JsonObject:
+    described: JsonObject = {name: tool[name] for name in ("name", "description", "parameters") if name in tool}
+    return {"type": "function", "function": described}
 
 
 def answer(call: CallModel, reply: Reply, end: dict[str, Any] | None, *, model: str, digest: str) -> ModelAnswer:
@@ -97,6 +129,7 @@ def answer(call: CallModel, reply: Reply, end: dict[str, Any] | None, *, model: 
         total_ms=_ms(said.get("total_duration"), absent),
         load_ms=_ms(said.get("load_duration"), absent),
         warnings=(*warnings, WHITESPACE_LOOP) if end is None else warnings,
+        tool_calls=reply.tool_calls,
     )
 
 

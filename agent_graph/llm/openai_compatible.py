@@ -19,10 +19,12 @@ from agent_graph.errors import ModelBadReply, ModelNotFound, ModelRefused, Model
 from agent_graph.llm import refusals
 from agent_graph.llm.base import ModelInfo, OnDelta
 from agent_graph.llm.choose import choose_model, missing_model
+from agent_graph.llm.context import unread
 from agent_graph.llm.deadlines import attempt, unbroken
 from agent_graph.llm.hosts import HostAddress
 from agent_graph.llm.ndjson import SHOWN, parse_object
 from agent_graph.llm.openai_request import request_body, warnings_of
+from agent_graph.llm.openai_tools import ToolCallPieces
 from agent_graph.llm.reply import WHITESPACE_LOOP, Reply, whole_characters
 from agent_graph.llm.sse import event_data
 from agent_graph.llm.wire import Wire, bounded, drain
@@ -41,6 +43,7 @@ JSON_GROWTH = 6
 class _Told:
     """What the host says beside the text."""
 
+    calls: ToolCallPieces
     finish: str = ""
     model: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +103,7 @@ class OpenAIClient:
     async def _chat(self, call: CallModel, on_delta: OnDelta) -> ModelAnswer:
         model = call.model or self._model or (await choose_model(self)).model
         reply = Reply(call, on_delta, max_bytes=self._max_reply_bytes, who=self.host)
-        told = _Told()
+        told = _Told(ToolCallPieces(max_bytes=self._max_reply_bytes, who=self.host))
         body = request_body(call, model)
         try:
             async with self._wire.request("POST", "/chat/completions", model=model, body=body) as response:
@@ -111,6 +114,7 @@ class OpenAIClient:
         except ModelNotFound as error:
             raise await self._missing(error, model) from None
         self._check_end(reply, told, model=model)
+        told.calls.end(reply)
         return _answer(call, reply, told, model=model)
 
     async def _read(self, response: httpx2.Response, reply: Reply, told: _Told, call: CallModel, *, model: str) -> None:
@@ -165,6 +169,7 @@ class OpenAIClient:
         if isinstance(said, dict):
             reply.add("thinking", _text(said.get("reasoning_content")) or _text(said.get("reasoning")))
             reply.add("text", _text(said.get("content")))
+            told.calls.take(said.get("tool_calls"))
             if declined := _text(said.get("refusal")):
                 told.refusal.append(declined[: refusals.KEPT])
         told.finish = _label(choice.get("finish_reason")) or told.finish
@@ -201,7 +206,8 @@ def _stream_error(event: dict[str, Any], *, who: str, model: str) -> Upstream:
 
 
 def _answer(call: CallModel, reply: Reply, told: _Told, *, model: str) -> ModelAnswer:
-    warnings = warnings_of(call)
+    read = _count(told.usage.get("prompt_tokens"))
+    warnings = (*warnings_of(call), *unread(call, read))
     named = told.model or model
     return ModelAnswer(
         text=reply.text,
@@ -209,9 +215,10 @@ def _answer(call: CallModel, reply: Reply, told: _Told, *, model: str) -> ModelA
         done_reason=told.finish or "stop",
         model=named,
         performer=f"server:openai_compatible/{named}",
-        prompt_tokens=_count(told.usage.get("prompt_tokens")),
+        prompt_tokens=read,
         completion_tokens=_count(told.usage.get("completion_tokens")),
         warnings=warnings if told.finish else (*warnings, WHITESPACE_LOOP),
+        tool_calls=reply.tool_calls,
     )
 
 

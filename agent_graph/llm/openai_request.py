@@ -7,6 +7,7 @@ from typing import Any, Final
 from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.llm import openai_tools
 from agent_graph.llm.reply import option_warnings
 
 RENAMED: Final = {"num_predict": "max_tokens"}
@@ -26,6 +27,8 @@ def request_body(call: CallModel, model: str) -> JsonObject:
     for name, value in call.options.items():
         if name in TAKEN and not (name == "num_predict" and isinstance(value, int) and value < 0):
             body[RENAMED.get(name, name)] = value
+    if call.tools:
+        body["tools"] = [openai_tools.function(each) for each in call.tools]
     if call.think in EFFORTS:
         body["reasoning_effort"] = call.think
     if call.format == "json":
@@ -39,7 +42,7 @@ def _message(message: JsonObject) -> JsonObject:
     """A message as the host takes it: with pictures, its content is a list of parts."""
     shown = message.get("images")
     if not isinstance(shown, list):
-        return message
+        return openai_tools.message(message)
     parts: list[Any] = [{"type": "text", "text": message["content"]}]
     parts += [{"type": "image_url", "image_url": {"url": url}} for url in shown]
     return {"role": message["role"], "content": parts}

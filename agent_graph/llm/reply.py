@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 from agent_graph.errors import ModelBadReply
 from agent_graph.llm.base import DeltaKind, OnDelta
 
+CALL_BYTES = 64
+"""What a tool call is counted for beside its arguments and its name."""
 BLANKS = " \t\r\n"
 ENOUGH_BLANKS = 64
 """Blanks after a complete value from which a host is taken to print them for ever; more than any layout needs."""
@@ -84,6 +86,7 @@ class Reply:
         self._max_bytes = max_bytes
         self._who = who
         self._end = JsonEnd() if call.format is not None else None
+        self._tool_calls: list[JsonObject] = []
 
     def add(self, kind: DeltaKind, piece: str) -> None:
         """Keep `piece`. Raises `ModelBadReply` (details.reason "too_large") past the bound."""
@@ -92,15 +95,30 @@ class Reply:
         piece = whole_characters(piece)
         if kind == "text" and self._end is not None:
             self._end.feed(piece)
-        self._left -= len(piece.encode())
+        self._spend(len(piece.encode()))
+        self._parts[kind].append(piece)
+        self._on_delta(kind, piece)
+
+    def add_tool_call(self, *, call_id: str, name: str, arguments: JsonValue) -> None:
+        """Keep one call the model wants made. Raises `ModelBadReply` past the bound, and for what is no JSON."""
+        try:
+            weight = size(arguments)
+        except ValueError as error:  # NaN, half a surrogate pair
+            message = f"{self._who} wants a tool called with what is no JSON value"
+            raise ModelBadReply(message, reason="not_json", tool=name[:64]) from error
+        self._spend(weight + len(name) + CALL_BYTES)
+        self._tool_calls.append(
+            {"id": whole_characters(call_id), "name": whole_characters(name), "arguments": arguments}
+        )  # fmt: skip
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
         if self._left < 0:
             raise ModelBadReply(
                 f"{self._who} answered with more than {self._max_bytes} bytes",
                 reason="too_large",
                 max_bytes=self._max_bytes,
             )
-        self._parts[kind].append(piece)
-        self._on_delta(kind, piece)
 
     @property
     def over(self) -> bool:
@@ -114,6 +132,11 @@ class Reply:
     @property
     def thinking(self) -> str:
         return "".join(self._parts["thinking"])
+
+    @property
+    def tool_calls(self) -> tuple[JsonObject, ...]:
+        """[{id, name, arguments}], as `effects.ModelAnswer` has them."""
+        return tuple(self._tool_calls)
 
 
 def whole_characters(text: str) -> str:

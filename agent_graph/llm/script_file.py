@@ -7,12 +7,14 @@
         {"when": "analyst 1", "text": "Looks sound.", "chunks": 3},
         {"when": "coordinator", "json": {"verdict": "go"}, "thinking": "let me see"},
         {"when": "slow", "text": "done", "delay_ms": 50, "prompt_tokens": 12, "completion_tokens": 1},
-        {"when": "flaky", "error": {"code": "MODEL_UNREACHABLE", "message": "gone"}, "times": 1}
+        {"when": "weather", "tool_calls": [{"name": "forecast", "arguments": {"city": "Oslo"}}], "times": 1},
+    {"result": "rain", "text": "Take an umbrella."},
+    {"when": "flaky", "error": {"code": "MODEL_UNREACHABLE", "message": "gone"}, "times": 1}
       ],
       "default": {"text": "A fine answer."}
     }
 
-The fields are those of `scripted.Reply`. A reply has one of ``text``, ``json`` and ``error``.
+The fields are those of `scripted.Reply`. A reply has one of ``text``, ``json``, ``error`` and ``tool_calls``.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from typing import Any
 
 from agent_graph.errors import SettingInvalid
 
-ANSWERS = ("text", "json", "error")
-LEAST = {"chunks": 1, "times": 0, "delay_ms": 0, "chunk_delay_ms": 0, "prompt_tokens": 0, "completion_tokens": 0}
-TYPE_NAMES = {str: "a text", int: "a whole number", dict: "an object"}
+ANSWERS = ("text", "json", "error", "tool_calls")
+LEAST = {"chunks": 1, "times": 0, "delay_ms": 0, "chunk_delay_ms": 0, "prompt_tokens": 0, "completion_tokens": 0,
+         "images": 0}  # fmt: skip
+TYPE_NAMES = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
 
 
 def read_script(
@@ -84,7 +87,10 @@ class _Reader:
             if isinstance(given, int) and name in LEAST and given < LEAST[name]:
                 raise self.wrong(place, f'"{name}" must be at least {LEAST[name]}')
         if sum(name in value for name in ANSWERS) != 1:
-            raise self.wrong(place, 'must have one of "text", "json" and "error"')
+            raise self.wrong(place, 'must have one of "text", "json", "error" and "tool_calls"')
+        for wanted in value.get("tool_calls", ()):
+            if not isinstance(wanted, dict) or not isinstance(wanted.get("name"), str):
+                raise self.wrong(place, 'each of "tool_calls" must be an object with a "name"')
         if "error" in value and value["error"].get("code") not in self._codes:
             raise self.wrong(place, f"the error's code must be one of {', '.join(sorted(self._codes))}")
         return value

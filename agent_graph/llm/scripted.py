@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,7 +33,7 @@ NAME = "scripted"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One scripted reply; either `text`, or `json` (written out as text), or `error`."""
+    """One scripted reply: `text`, or `json` (written out as text), or `error`; `tool_calls` alone or beside a text."""
 
     text: str = ""
     """What the model says."""
@@ -43,6 +43,12 @@ class Reply:
     """Given only where the last user message holds this; "" fits every message."""
     model: str = ""
     """Given only where the call names this model; "" fits every model."""
+    result: str | None = None
+    """Given only where a tool's result is the last message and holds this."""
+    images: int | None = None
+    """Given only where so many pictures are shown."""
+    tool_calls: Sequence[JsonObject] = ()
+    """[{name, arguments, id?}]: tools it wants called before it goes on."""
     chunks: int = 1
     """In how many pieces the text is told."""
     thinking: str = ""
@@ -139,7 +145,7 @@ class ScriptedModel:
 
     async def models(self) -> tuple[ModelInfo, ...]:
         """The one model there is."""
-        return (ModelInfo(self.name, capabilities=("completion", "thinking")),)
+        return (ModelInfo(self.name, capabilities=("completion", "thinking", "tools", "vision")),)
 
     async def aclose(self) -> None:
         """There is nothing to close."""
@@ -154,6 +160,9 @@ class ScriptedModel:
         async for piece in unbroken(_pieces(reply), call, who=self.host):
             gathered.add("thinking", "" if piece else reply.thinking)
             gathered.add("text", piece)
+        for wanted in reply.tool_calls:
+            name, call_id = str(wanted.get("name", "")), str(wanted.get("id", ""))
+            gathered.add_tool_call(call_id=call_id, name=name, arguments=wanted.get("arguments", {}))
         model = call.model or self.name
         prompt = " ".join(str(message.get("content", "")) for message in call.messages)
         return ModelAnswer(
@@ -166,13 +175,14 @@ class ScriptedModel:
             completion_tokens=_words(gathered.text) if reply.completion_tokens is None else reply.completion_tokens,
             total_ms=reply.delay_ms,
             load_ms=0,
+            tool_calls=gathered.tool_calls,
         )
 
     def _fitting(self, call: CallModel) -> Reply:
         message = last_user_message(call)
         left = self._open.left
         for index, reply in enumerate(self._replies):
-            if reply.when in message and reply.model in ("", call.model) and left.get(index) != 0:
+            if _fits(reply, call, message) and left.get(index) != 0:
                 if index in left:
                     left[index] -= 1
                 return reply
@@ -184,6 +194,16 @@ class ScriptedModel:
 def last_user_message(call: CallModel) -> str:
     """The text that `when` is looked for in."""
     return next((str(m.get("content", "")) for m in reversed(call.messages) if m.get("role") == "user"), "")
+
+
+def _fits(reply: Reply, call: CallModel, message: str) -> bool:
+    if reply.when not in message or reply.model not in ("", call.model):
+        return False
+    shown: list[Any] = [message.get("images", ()) for message in call.messages]
+    if reply.images is not None and reply.images != sum(map(len, shown)):
+        return False
+    last = call.messages[-1] if call.messages else {}
+    return reply.result is None or (last.get("role") == "tool" and reply.result in str(last["content"]))
 
 
 def _as_reply(said: str | dict[str, Any] | list[Any] | Reply) -> Reply:
@@ -229,5 +249,6 @@ ERRORS: dict[str, type[errors.Upstream]] = {
 SCRIPT_FIELDS: dict[str, type] = {
     "text": str, "when": str, "model": str, "chunks": int, "thinking": str, "done_reason": str, "prompt_tokens": int,
     "completion_tokens": int, "delay_ms": int, "chunk_delay_ms": int, "error": dict, "times": int, "json": object,
+    "result": str, "images": int, "tool_calls": list,
 }  # fmt: skip
 """What a reply of a script file may hold; `object` is any JSON value."""

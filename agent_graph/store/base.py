@@ -1,171 +1,33 @@
-"""The store as protocols and rows: what the engine and the tools may ask of it; no SQL and no policy."""
+"""The store as protocols over its rows: what the engine and the tools may ask of it; no SQL and no policy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 from agent_graph.core.events import Event
-from agent_graph.core.frozen import dataclass
-from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.store.rows import (  # told from here too
+    TERMINAL,
+    AlreadyAnswered,
+    Answered,
+    ApprovalRow,
+    ApprovalStatus,
+    Commit,
+    Ended,
+    Finding,
+    GraphRow,
+    RunRow,
+    RunStatus,
+    Space,
+    StoredEvent,
+)  # fmt: skip
 
-RunStatus: TypeAlias = Literal["accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled"]
-TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
-ApprovalStatus: TypeAlias = Literal["pending", "approved", "rejected", "changes_requested", "expired", "withdrawn"]
-
-
-@dataclass(frozen=True, slots=True)
-class GraphRow:
-    """One immutable version of a graph. `spec` is the minimal form, `compiled` what `core.compile` wants kept."""
-
-    graph_id: str
-    graph_version: str
-    description: str
-    node_count: int
-    edge_count: int
-    updated_at_ms: int
-    spec: JsonObject = field(default_factory=dict)
-    compiled: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """What lists and `graph_run_get` read without folding the log. `seq` = number of events stored."""
-
-    run_id: str
-    graph_id: str
-    graph_version: str
-    thread_id: str
-    status: RunStatus
-    seq: int
-    created_at_ms: int
-    started_at_ms: int | None = None
-    finished_at_ms: int | None = None
-    error: JsonObject | None = None
-    final_state: tuple[JsonValue, ...] = ()
-    """One element once the run has a result, else empty (null is a result)."""
-    usage: JsonObject = field(default_factory=dict)
-    budget: JsonObject = field(default_factory=dict)
-    """What the run may use and has used, empty when nothing bounds it."""
-    wake_at_ms: int | None = None
-    """When it is to be driven again although nobody asks, should it only wait by then."""
-    pinned: bool = False
-    """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
-    first_seq: int = 0
-    """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run whose record may go: it has ended and is not pinned. With `pruned` only its row is left."""
-
-    run_id: str
-    graph_id: str
-    status: RunStatus
-    finished_at_ms: int
-    pruned: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The database file: its size, and how much of it is in use."""
-
-    file_bytes: int
-    used_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What looking at one thing a run needs gave. `level` "unsound" is said of the store alone."""
-
-    name: str
-    level: Literal["ok", "warning", "unsound"]
-    said: str
-    details: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRow:
-    """One approval as the contract shows it; `votes` as in `events.ApprovalVoted.vote` plus at_ms."""
-
-    approval_id: str
-    run_id: str
-    graph_id: str
-    graph_version: str
-    node_id: str
-    node_path: str
-    round: int
-    audience: tuple[str, ...]
-    prompt: str
-    subject: JsonValue
-    subject_digest: str
-    allowed_decisions: tuple[str, ...]
-    quorum: int
-    channels: tuple[str, ...]
-    status: ApprovalStatus
-    created_at_ms: int
-    expires_at_ms: int
-    votes: tuple[JsonObject, ...] = ()
-    decision: JsonObject | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An idempotency record: the first answer under `key`, kept as long as the run or graph it made."""
-
-    key: str
-    request_digest: str
-    answer: JsonObject
-    run_id: str = ""
-
-
-class AlreadyAnswered(Exception):
-    """A write found its idempotency key with the same request: nothing was written, `answered` is what it made then.
-
-    A signal to the caller of the store, never an error a user sees: of two racing starts with one key, the one that
-    loses answers what the winner answered.
-    """
-
-    def __init__(self, answered: Answered) -> None:
-        super().__init__(answered.key)
-        self.answered = answered
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """All that one step of a run changes; one transaction, all or nothing.
-
-    `expected_seq` is the number of events the writer believes are stored; another number raises `SequenceConflict`
-    and changes nothing. `create` makes the run (expected_seq 0). `snapshot` is opaque bytes of the fold after the
-    last of `events`. The stored `seq` is `expected_seq` plus the events, whatever `run.seq` says; of an existing run,
-    graph, thread and creation time stay as they are.
-    """
-
-    run: RunRow
-    expected_seq: int
-    events: Sequence[Event]
-    create: bool = False
-    snapshot: bytes | None = None
-    approvals: Sequence[ApprovalRow] = ()
-    answered: Answered | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An event as read back: `body` is its JSON object with seq, at_ms, type and prev."""
-
-    seq: int
-    at_ms: int
-    body: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """`cursor` is opaque and None on the last page."""
-
-    rows: tuple[JsonValue, ...]
-    cursor: str | None
+__all__ = [
+    "GraphStore", "RunStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore", "Store",
+    "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
+    "GraphRow", "RunRow", "RunStatus", "Space", "StoredEvent",
+]  # fmt: skip
 
 
 class GraphStore(Protocol):
@@ -292,6 +154,16 @@ class RequestStore(Protocol):
         ...
 
 
+class AnswerStore(Protocol):
+    async def find(self, key: str) -> tuple[str, int] | None:
+        """(run_id, seq) of a model's answer that was recorded under `key`, while the record of that run is kept."""
+        ...
+
+    async def remember(self, key: str, run_id: str, seq: int) -> None:
+        """Have it found there from now on, in place of an older one; beyond a bound the oldest are forgotten."""
+        ...
+
+
 class RetentionStore(Protocol):
     async def ended(self) -> tuple[Ended, ...]:
         """Every run that has ended and is not pinned; the one that ended first comes first."""
@@ -307,6 +179,11 @@ class RetentionStore(Protocol):
         A run that has not ended or is pinned is passed over. What stays is the row with the result, and the answers
         under idempotency keys, so that a key given again starts nothing anew; with `forget` these go too.
         """
+        ...
+
+    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
+        """Have a run whose log cannot be read be cancelled, and its approvals withdrawn: by its row, since nothing can
+        follow its events. False when it has ended."""
         ...
 
     async def space(self) -> Space: ...
@@ -335,6 +212,14 @@ class Store(Protocol):
     def requests(self) -> RequestStore: ...
 
     @property
+    def answers(self) -> AnswerStore: ...
+
+    @property
     def retention(self) -> RetentionStore: ...
+
+    def check(self) -> None:
+        """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed
+        or replaced, `DataDirLocked` when its folder's lock was. Then no write goes well any more."""
+        ...
 
     async def aclose(self) -> None: ...

@@ -35,7 +35,7 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[str], 
         if event.seq != seq:
             raise ValueError(f"event {event.seq} stands where event {seq} belongs")
         body = to_json(event.fact)
-        body.update(seq=seq, at_ms=event.at_ms, prev=head)
+        body["seq"], body["at_ms"], body["prev"] = seq, event.at_ms, head
         data = canonical(body)
         head = _hash(data)
         stored.append(data.decode())
@@ -102,8 +102,8 @@ def check_tail(run_id: str, events: Sequence[tuple[StoredEvent, bytes]], *, head
 def damaged(run_id: str, seq: int, why: str) -> StoreCorrupt:
     """The error for event `seq` of a run."""
     return StoreCorrupt(
-        f"Event {seq} of run {run_id} is damaged: {why}. The run was left as it is; restore a copy of the database, "
-        "or start the run again.",
+        f"Event {seq} of run {run_id} is damaged: {why}. The run was left as it is: put a copy of the database "
+        "back, or cancel the run and start another.",
         run_id=run_id,
         seq=seq,
         check="event chain",

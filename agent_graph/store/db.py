@@ -20,6 +20,7 @@ import aiosqlite
 
 from agent_graph.errors import AgentGraphError, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.guard import Guard
 from agent_graph.store.sqlite_errors import BUSY_MS, is_busy, store_error
 
 T = TypeVar("T")
@@ -93,9 +94,11 @@ class Database:
     """One writing connection with its queue, and one reading connection (in memory they are the same)."""
 
     def __init__(
-        self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None, synchronous: Synchronous
-    ) -> None:
+        self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None,
+        synchronous: Synchronous, guard: Guard | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
+        self.guard = guard
         self._quick = synchronous == "normal"
         """A commit waits for no disk."""
         self._in_use = threading.Lock()
@@ -123,7 +126,7 @@ class Database:
         while it waits in the queue has written nothing; later, it may have. Raises `StoreFull`, `StoreBusy`,
         `StoreCorrupt`, `StoreUnusable`.
         """
-        self._check_open()
+        self._check_writable()
         self._present += 1
         try:
             done = await self._write_here(job) if brief and self._slowest_s < _TURN_S else None
@@ -195,7 +198,7 @@ class Database:
     async def aside(self, job: Job[T]) -> T:
         """Run `job` on the writing connection between two transactions; for what no transaction may hold. Raises as
         `write` does."""
-        self._check_open()
+        self._check_writable()
         try:
             return await on_thread(self._writer, partial(self._aside, job))
         except sqlite3.Error as error:
@@ -215,6 +218,11 @@ class Database:
         if self._reader is not self._writer:
             await disconnect(self._reader)
         await disconnect(self._writer)  # last, so that it merges the write-ahead log into the file and removes it
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self.guard is not None:
+            self.guard.check()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -15,8 +15,9 @@ from agent_graph.errors import AgentGraphError
 from agent_graph.store.base import Finding
 from agent_graph.store.check import Examined, examine
 from agent_graph.store.folder import check_folder, file_system, free_bytes
-from agent_graph.store.lock import owner_of
+from agent_graph.store.lock import SILENT_MS, had_database, locked, owner_of, silence_ms
 from agent_graph.store.migrate import schema_version
+from agent_graph.store.sqlite import check_not_gone
 
 LITTLE_ROOM_BYTES: Final = 256 * 2**20
 SANE_FROM_MS: Final = 1_735_689_600_000
@@ -49,7 +50,7 @@ def clock(now_ms: int, *, newest_ms: int) -> Finding:
     return Finding("clock", "ok", now, details)
 
 
-async def store(folder: Path, name: str, *, full: bool) -> tuple[list[Finding], int]:
+async def store(folder: Path, name: str, *, full: bool, now_ms: int) -> tuple[list[Finding], int]:
     """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none)."""
     if not _is_there(folder):
         return [Finding("folder", "ok", f"{folder} is not there yet; the first command makes it")], 0
@@ -58,7 +59,11 @@ async def store(folder: Path, name: str, *, full: bool) -> tuple[list[Finding], 
         owner = await owner_of(folder)
     except AgentGraphError as refusal:
         return [*found, _unsound("owner", refusal)], 0
-    found.append(_owner(owner))
+    found.append(_owner(folder, owner, now_ms=now_ms))
+    try:
+        check_not_gone(folder / name, had_database=had_database(folder))
+    except AgentGraphError as refusal:
+        return [*found, _unsound("database", refusal)], 0
     if not _is_there(folder / name):
         return [*found, Finding("database", "ok", "none yet")], 0
     try:
@@ -94,9 +99,11 @@ def _room(folder: Path) -> Finding:
     )
 
 
-def _owner(owner: JsonObject | None) -> Finding:
+def _owner(folder: Path, owner: JsonObject | None, *, now_ms: int) -> Finding:
     if owner is None:
         return Finding("owner", "ok", "nobody; the folder is free")
+    if silence_ms(owner, now_ms=now_ms) > SILENT_MS:
+        return Finding("owner", "warning", locked(folder, owner, now_ms=now_ms).message, owner)
     started = owner.get("started_at_ms")
     since = (
         f" since {datetime.fromtimestamp(started / 1000, UTC).isoformat(timespec='seconds')}"

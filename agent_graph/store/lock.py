@@ -1,7 +1,8 @@
 """One owner of a data folder at a time, by a lock of the operating system; may not wait for it and reads no database.
 
 The lock is the kernel's (``flock``), so it ends with its process however that ends: what a killed owner wrote into
-the file is only a note of who it was.
+the file is only a note of who it was. The file's time of change is the owner's latest sign of life: that costs no write
+of ours, and one that is stopped or stuck gives none.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from typing import Final
 from agent_graph.core.jsonvalue import JsonObject, canonical, parse_json
 from agent_graph.errors import DataDirLocked, InvalidRequest, StoreUnusable
 from agent_graph.store.folder import PRIVATE_FILE, prepare_folder
+from agent_graph.store.guard import identity
 
 LOCK_NAME: Final = "owner.lock"
+SILENT_MS: Final = 10_000
+"""Without a sign of life for so long, which is several that were due, an owner is stopped or stuck."""
 _NOTE_BYTES: Final = 4_096
 _LOOKS: Final = 20
 _BETWEEN_LOOKS_S: Final = 0.005
@@ -27,18 +31,35 @@ _BETWEEN_LOOKS_S: Final = 0.005
 class FolderLock:
     """A held lock; `release` it, or use it as an async context manager."""
 
-    __slots__ = ("_descriptor", "folder")
+    __slots__ = ("_descriptor", "_note", "folder", "had_database")
 
-    def __init__(self, folder: Path, *, descriptor: int) -> None:
+    def __init__(self, folder: Path, *, descriptor: int, note: JsonObject, had_database: bool) -> None:
         self.folder = folder
+        self.had_database = had_database
+        """An owner before this one had a database here."""
         self._descriptor = descriptor
+        self._note = note
+
+    @property
+    def path(self) -> Path:
+        """The file that is locked."""
+        return self.folder / LOCK_NAME
+
+    def beat(self) -> None:
+        """Give a sign of life. A disk that takes none keeps nobody from working."""
+        with contextlib.suppress(OSError):
+            os.utime(self._descriptor)
+
+    def note_database(self) -> None:
+        """Write down that there is a database, for owners to come: one that is gone then is not made anew."""
+        self._note["database"] = True
+        _write(self._descriptor, self._note)
 
     def release(self) -> None:
         """Give the folder up; a second call does nothing. The file stays: removing it would race the next owner."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.ftruncate(descriptor, 0)
+            _write(descriptor, {"database": True} if self._note.get("database") or self.had_database else {})
             os.close(descriptor)
 
     async def __aenter__(self) -> FolderLock:
@@ -59,25 +80,54 @@ async def lock_folder(folder: Path, *, now_ms: int, reach: str = "") -> FolderLo
     """
     prepare_folder(folder)
     path = folder / LOCK_NAME
-    descriptor = _open(path)
-    held = False
-    try:
-        owner: JsonObject = {}
-        held = _take(descriptor, path)
-        if not held:
-            owner = await _owner(path)
-            held = not owner and _take(descriptor, path)  # without a note it was one who only looked, or who has gone
-        if not held:
-            raise _locked(folder, owner)
-    finally:
-        if not held:
-            os.close(descriptor)
-    note = canonical({"pid": os.getpid(), "host": os.uname().nodename, "started_at_ms": now_ms, "reach": reach})
-    with contextlib.suppress(OSError):  # a full disk takes no note, and the lock holds without it
+    descriptor = await _taken(folder, path, now_ms=now_ms)
+    note: JsonObject = {"pid": os.getpid(), "host": os.uname().nodename, "started_at_ms": now_ms, "reach": reach}
+    had_database = bool(_note(path).get("database"))
+    if had_database:
+        note["database"] = True
+    with contextlib.suppress(OSError):
         os.fchmod(descriptor, PRIVATE_FILE)
+    _write(descriptor, note)
+    return FolderLock(folder, descriptor=descriptor, note=note, had_database=had_database)
+
+
+def had_database(folder: Path) -> bool:
+    """Whether some owner of `folder`, one that has gone or not, had a database in it."""
+    return bool(_note(folder / LOCK_NAME).get("database"))
+
+
+async def _taken(folder: Path, path: Path, *, now_ms: int) -> int:
+    """The locked file. Raises `DataDirLocked`, `StoreUnusable`."""
+    while True:
+        descriptor = _open(path)
+        held = False
+        try:
+            owner: JsonObject = {}
+            held = _take(descriptor, path)
+            if not held:
+                owner = await _owner(path)
+                held = not owner and _take(descriptor, path)  # without a note: one who only looked, or who has gone
+            if not held:
+                raise locked(folder, owner, now_ms=now_ms)
+            held = identity(path) == _identity_of(descriptor)
+            if held:
+                return descriptor  # else the file was removed while we waited for it, and another may be locked
+        finally:
+            if not held:
+                os.close(descriptor)
+
+
+def _identity_of(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _write(descriptor: int, note: JsonObject) -> None:
+    """What the file says; a full disk takes no note, and the lock holds without it."""
+    with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, note)
-    return FolderLock(folder, descriptor=descriptor)
+        if note:
+            os.pwrite(descriptor, canonical(note), 0)
 
 
 def _take(descriptor: int, path: Path) -> bool:
@@ -91,7 +141,8 @@ def _take(descriptor: int, path: Path) -> bool:
 
 
 async def owner_of(folder: Path) -> JsonObject | None:
-    """Who owns `folder`, as it wrote itself down (pid, host, started_at_ms, reach); None when nobody does.
+    """Who owns `folder`, as it wrote itself down (pid, host, started_at_ms, reach), and `alive_at_ms`, when it gave its
+    latest sign of life; None when nobody does.
 
     Looks by taking the lock for a moment. Raises `StoreUnusable` when it cannot be looked at.
     """
@@ -117,14 +168,33 @@ def _open(path: Path) -> int:
         ) from error
 
 
+async def check_alive(folder: Path, *, now_ms: int) -> None:
+    """Raises `DataDirLocked` when somebody owns `folder` who has given no sign of life for `SILENT_MS`."""
+    owner = await owner_of(folder)
+    if owner and silence_ms(owner, now_ms=now_ms) > SILENT_MS:
+        raise locked(folder, owner, now_ms=now_ms)
+
+
+def silence_ms(owner: JsonObject, *, now_ms: int) -> int:
+    """For how long the owner has given no sign of life."""
+    alive_at_ms = owner.get("alive_at_ms")
+    return max(0, now_ms - alive_at_ms) if isinstance(alive_at_ms, int) else 0
+
+
 async def _owner(path: Path) -> JsonObject:
     """Who holds the lock; looked for a moment, since an owner writes its note just after it got the lock."""
     for _ in range(_LOOKS):
         note = _note(path)
-        if note:
-            return note
+        if "pid" in note:
+            with contextlib.suppress(OSError):
+                note["alive_at_ms"] = _changed_at_ms(path)
+            return {name: value for name, value in note.items() if name != "database"}
         await asyncio.sleep(_BETWEEN_LOOKS_S)
     return {}
+
+
+def _changed_at_ms(path: Path) -> int:
+    return path.stat().st_mtime_ns // 1_000_000
 
 
 def _note(path: Path) -> JsonObject:
@@ -135,15 +205,22 @@ def _note(path: Path) -> JsonObject:
     return note if isinstance(note, dict) else {}
 
 
-def _locked(folder: Path, owner: JsonObject) -> DataDirLocked:
-    who = f"process {owner['pid']}" if "pid" in owner else "another process"
+def locked(folder: Path, owner: JsonObject, *, now_ms: int) -> DataDirLocked:
+    """The refusal that says who the owner is, when it was last heard of and what can be done."""
+    pid = owner.get("pid")
+    who = f"process {pid}" if pid is not None else "another process"
     if owner.get("host") not in (None, os.uname().nodename):
         who += f" on {owner['host']}"
-    reach = owner.get("reach")
-    through = f"Talk to it through {reach}, stop it" if reach else "Stop it"
+    reach, silent_ms = owner.get("reach"), silence_ms(owner, now_ms=now_ms)
+    if silent_ms > SILENT_MS:
+        said = f"{who}, which has given no sign of life for {silent_ms // 1000} s: it is stopped or stuck"
+        ways = f"Let it go on (kill -CONT {pid}), end it (kill -KILL {pid})"
+    else:
+        said = f"{who}, last sign of life {silent_ms // 1000} s ago" if "alive_at_ms" in owner else who
+        ways = f"Talk to it through {reach}, stop it" if reach else "Stop it"
     known = {name: value for name, value in owner.items() if value != ""}
     return DataDirLocked(
-        f"The data folder {folder} is in use by {who}. {through}, or choose another data folder.",
+        f"The data folder {folder} is in use by {said}. {ways}, or choose another data folder.",
         path=str(folder),
         **known,
     )

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from agent_graph.store.base import Ended, Space
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.store.base import Answered, Ended, Space
+from agent_graph.store.columns import json_text
 from agent_graph.store.db import Database
+from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.runs import event_number
 
 STEP_PAGES: Final = 512
@@ -33,10 +36,18 @@ NUMBER: Final = "SELECT run_no FROM runs WHERE run_id = ?"
 TAKE_EVENTS: Final = "DELETE FROM events WHERE event_no >= ? AND event_no < ?"
 TAKE_SNAPSHOT: Final = "DELETE FROM snapshots WHERE run_no = ?"
 TAKE_APPROVALS: Final = "DELETE FROM approvals WHERE run_no = ?"
+TAKE_ANSWERS: Final = "DELETE FROM answers WHERE run_no = ?"
 # says of the row that is left where its events would begin
 MARK: Final = "UPDATE runs SET first_seq = seq WHERE run_no = ?"
 # takes the row, and with it the answers under idempotency keys
 FORGET: Final = "DELETE FROM runs WHERE run_no = ?"
+
+# ends a run by its row alone
+WRITE_OFF: Final = """
+UPDATE runs SET status = 'cancelled', error = ?, finished_at_ms = ?
+WHERE run_id = ? AND status NOT IN ('completed', 'failed', 'cancelled')"""
+# its approvals can be decided no longer
+WITHDRAW: Final = "UPDATE approvals SET status = 'withdrawn' WHERE run_no = ? AND status = 'pending'"
 
 
 class _Pages(NamedTuple):
@@ -61,6 +72,9 @@ class SqliteRetention:
 
     async def prune(self, run_ids: Sequence[str], *, forget: bool = False) -> tuple[str, ...]:
         return await self._database.write(partial(_prune, tuple(run_ids), forget))
+
+    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
+        return await self._database.write(partial(_write_off, run_id, json_text(error), at_ms, answered))
 
     async def space(self) -> Space:
         pages = await self._database.read(_pages)
@@ -106,9 +120,19 @@ def _prune(run_ids: tuple[str, ...], forget: bool, connection: sqlite3.Connectio
         connection.execute(TAKE_EVENTS, _range(run_no))
         connection.execute(TAKE_SNAPSHOT, (run_no,))
         connection.execute(TAKE_APPROVALS, (run_no,))
+        connection.execute(TAKE_ANSWERS, (run_no,))
         connection.execute(FORGET if forget else MARK, (run_no,))
         done.append(run_id)
     return tuple(done)
+
+
+def _write_off(run_id: str, error: str, at_ms: int, answered: Answered | None, connection: sqlite3.Connection) -> bool:
+    check_new(answered, connection)
+    if not connection.execute(WRITE_OFF, (error, at_ms, run_id)).rowcount:
+        return False
+    connection.execute(WITHDRAW, connection.execute(NUMBER, (run_id,)).fetchone())
+    reserve(answered, connection)
+    return True
 
 
 def _pages(connection: sqlite3.Connection) -> _Pages:

@@ -9,11 +9,12 @@ import sqlite3
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import aiosqlite
 
-from agent_graph.errors import InvalidArgument
+from agent_graph.errors import InvalidArgument, StoreCorrupt
+from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
 from agent_graph.store.db import (
     Database,
@@ -27,6 +28,8 @@ from agent_graph.store.db import (
 )
 from agent_graph.store.folder import place_file, prepare_folder
 from agent_graph.store.graphs import SqliteGraphs
+from agent_graph.store.guard import Guard
+from agent_graph.store.lock import LOCK_NAME, FolderLock
 from agent_graph.store.migrate import inspect, migrate, settle_schema
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
@@ -34,11 +37,14 @@ from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
+# opens the write-ahead log
+FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
+
 
 class SqliteStore:
-    """`base.Store`: five families over one database. Made by `open_store`; an async context manager."""
+    """`base.Store`: six families over one database. Made by `open_store`; an async context manager."""
 
-    __slots__ = ("approvals", "database", "graphs", "requests", "retention", "runs", "storage")
+    __slots__ = ("answers", "approvals", "database", "graphs", "requests", "retention", "runs", "storage")
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -47,7 +53,13 @@ class SqliteStore:
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
+        self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
+
+    def check(self) -> None:
+        """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""
+        if self.database.guard is not None:
+            self.database.guard.check(now=True)
 
     async def aclose(self) -> None:
         """Finish what is being written and close; no thread and no sidecar file is left."""
@@ -60,10 +72,13 @@ class SqliteStore:
         await self.aclose()
 
 
-async def open_store(path: Path | Literal[":memory:"], *, synchronous: Synchronous = "full") -> SqliteStore:
+async def open_store(
+    path: Path | Literal[":memory:"], *, synchronous: Synchronous = "full", lock: FolderLock | None = None
+) -> SqliteStore:
     """Open the database file `path`, made with its folder if need be, or a new one in memory.
 
-    `synchronous` "full" makes every commit survive a power cut, "normal" only the end of the process. Raises
+    `synchronous` "full" makes every commit survive a power cut, "normal" only the end of the process. With the folder's
+    `lock`, a database that an owner before this one had and that is gone is not made anew (`StoreCorrupt`). Raises
     `StoreUnusable`, `StoreForeign`, `StoreNewer`, `StoreCorrupt` (each leaves the file as it is), `StoreBusy`,
     `StoreFull`.
     """
@@ -71,12 +86,29 @@ async def open_store(path: Path | Literal[":memory:"], *, synchronous: Synchrono
         raise InvalidArgument(f"synchronous is full or normal, not {synchronous!r}.", argument="synchronous")
     file = None if path == ":memory:" else Path(path)
     try:
-        return SqliteStore(await _open(file, synchronous))
+        if file is not None and lock is not None:
+            check_not_gone(file, had_database=lock.had_database)
+        store = SqliteStore(await _open(file, synchronous, lock))
+        if lock is not None:
+            lock.note_database()
+        return store
     except sqlite3.Error as error:
         raise store_error(error, file) from error
 
 
-async def _open(path: Path | None, synchronous: Synchronous) -> Database:
+def check_not_gone(path: Path, *, had_database: bool) -> None:
+    """Raises `StoreCorrupt` for a file that is missing or empty where there was a database."""
+    gone = not path.exists()
+    if had_database and (gone or not path.stat().st_size):
+        raise StoreCorrupt(
+            f"The database {path} is {'gone' if gone else 'empty'}, and there was one. Nothing was made in its place: "
+            f"put it, or a copy of it, back; or, to begin anew in this folder, remove {path.parent / LOCK_NAME} too.",
+            path=str(path),
+            check="it is not there",
+        )
+
+
+async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | None) -> Database:
     if path is not None:
         prepare_folder(path.parent)
         place_file(path)
@@ -89,11 +121,18 @@ async def _open(path: Path | None, synchronous: Synchronous) -> Database:
         reader = writer
         if path is not None:
             reader = await _opened(opened, path, mode="ro")
-            await on_thread(reader, tune_reader)
+            await on_thread(reader, _tune_at_once)
         opened.pop_all()
     if path is None:
         return MemoryDatabase(writer)
-    return Database(writer, reader=reader, path=path, synchronous=synchronous)
+    guard = Guard(path, lock=None if lock is None else lock.path)
+    return Database(writer, reader=reader, path=path, synchronous=synchronous, guard=guard)
+
+
+def _tune_at_once(connection: sqlite3.Connection) -> None:
+    """And read something: from then on the connection holds all its files, and can read when they are removed."""
+    tune_reader(connection)
+    connection.execute(FIRST_LOOK).fetchone()
 
 
 async def _opened(stack: AsyncExitStack, path: Path | None, *, mode: Mode) -> aiosqlite.Connection:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from agent_graph.core import events as e
-from agent_graph.core.ways import WayKey, taken
+from agent_graph.core.ways import WayKey, node_of, taken
 from agent_graph.errors import RunPruned
 from agent_graph.store.base import Store
 from agent_graph.tools.deps import Deps
@@ -48,7 +48,7 @@ async def colours(deps: Deps, run_id: str) -> Marks:
     for fact in seen:
         status = _status(fact)
         if status:
-            node = str(getattr(fact, "firing", "")).rpartition("#")[0]
+            node = node_of(graph, str(getattr(fact, "firing", "")))
             marks.statuses[node] = status
             if isinstance(fact, e.NodeFinished):
                 marks.firings[node] = marks.firings.get(node, 0) + 1
@@ -58,9 +58,9 @@ async def colours(deps: Deps, run_id: str) -> Marks:
 
 def _status(fact: e.Fact) -> str:
     match fact:
-        case e.NodeStarted() | e.ApprovalDecided():
+        case e.NodeStarted() | e.ApprovalDecided() | e.TimerFired() | e.SignalReceived():
             return "running"
-        case e.ApprovalOpened():
+        case e.ApprovalOpened() | e.TimerSet() | e.SignalAwaited():
             return "waiting"
         case e.NodeFinished():
             return "completed"

@@ -65,7 +65,7 @@ async def graph_create(call: Call[CreateParams]) -> JsonObject:
         raise InvalidAction(f"action can be {', '.join(ACTIONS)}, not {args.action!r}", known=list(ACTIONS))
     if args.action == "delete":
         return await _delete(call)
-    checked = catalog.check(_spec(args, call.deps.limits))
+    checked = await catalog.check(_spec(args, call.deps.limits))
     if args.action == "validate":
         return _created(checked, action=args.action, created=False)
     answer = _created(checked, action=args.action, created=not await catalog.is_current(checked))
@@ -211,7 +211,7 @@ async def _render_source(call: Call[RenderParams]) -> Graph:
     if args.spec and (args.graph_id or args.run_id):
         raise RenderSourceAmbiguous("give graph_id, spec or run_id, only one of them")
     if args.spec:
-        return deps.catalog.check(args.spec).graph
+        return (await deps.catalog.check(args.spec)).graph
     if args.run_id:
         row = await deps.store.runs.get(args.run_id)
         if args.graph_id and args.graph_id != row.graph_id:

@@ -59,8 +59,8 @@ async def graph_run_state(call: Call[StateParams]) -> JsonObject:
 
 
 def _line(event: e.Event, fact: e.NodeFinished) -> JsonObject:
-    keys = [".".join(write[1]) for write in fact.writes if isinstance(write, list) and isinstance(write[1], list)]  # type: ignore[arg-type]  # segments are texts
-    return {"seq": event.seq, "at_ms": event.at_ms, "node": fact.firing, "keys": list(keys)}
+    keys: list[JsonValue] = [".".join(write.path) for write in fact.writes]
+    return {"seq": event.seq, "at_ms": event.at_ms, "node": fact.firing, "keys": keys}
 
 
 class EventsParams(Params):

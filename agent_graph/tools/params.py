@@ -6,8 +6,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 
-from agent_graph.core.jsonvalue import parse_json
+from agent_graph.core.jsonvalue import JsonValue, parse_json
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.errors import AgentGraphError
 
 ANY_JSON = {
     "anyOf": [
@@ -27,6 +28,17 @@ def _object(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         limits = info.context if isinstance(info.context, Limits) else DEFAULTS
         return parse_json(value, max_bytes=2 * max(limits.spec_bytes, limits.input_bytes), max_depth=limits.json_depth)
+    return value
+
+
+def parsed_object(value: JsonValue, limits: Limits) -> JsonValue:
+    """Some clients send an object as a string that holds its JSON; any other text stays the text it is."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        try:
+            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=limits.json_depth)
+        except AgentGraphError:
+            return value
+        return parsed if isinstance(parsed, dict) else value
     return value
 
 

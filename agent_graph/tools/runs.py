@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
-from agent_graph.core.limits import Limits
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Cancel, Resume
-from agent_graph.errors import AgentGraphError, RunTerminal
+from agent_graph.errors import RunTerminal, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.history import event_page
-from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId
+from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId, parsed_object
 from agent_graph.tools.registry import Call, tool
+from agent_graph.tools.signals import is_for_the_clock, waiting_for
 
 PROGRESS_S = 10.0
 """Seconds between two signs of life while a call waits, at most."""
@@ -58,7 +57,7 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
         return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
 
     row = await deps.supervisor.start(
-        graph, _input(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
+        graph, parsed_object(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
         started_by=call.caller.client, answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row)
@@ -69,17 +68,6 @@ def _accepted(row: RunRow) -> JsonObject:
         "run_id": row.run_id, "status": "accepted", "graph_id": row.graph_id, "graph_version": row.graph_version,
         "thread_id": row.thread_id,
     }  # fmt: skip
-
-
-def _input(value: JsonValue, limits: Limits) -> JsonValue:
-    """Some clients send an object as a string that holds its JSON; any other text stays the text it is."""
-    if isinstance(value, str) and value.lstrip()[:1] == "{":
-        try:
-            parsed = parse_json(value, max_bytes=len(value) * 4, max_depth=limits.json_depth)
-        except AgentGraphError:
-            return value
-        return parsed if isinstance(parsed, dict) else value
-    return value
 
 
 class WaitParams(Params):
@@ -110,15 +98,24 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
             return True
         if row.status == "interrupted":  # and nobody moves it: waiting on would be in vain
             return not deps.supervisor.drives(args.run_id)
-        return args.until == "waiting" and row.status == "waiting"
+        return args.until == "waiting" and row.status == "waiting" and row.seq not in by_itself
 
-    row = await _wait(call, reached, timeout_ms)
+    by_itself: set[int] = set()
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    while True:
+        left_ms = max(0, int((deadline - loop.time()) * 1000))
+        row = await _wait(call, reached, left_ms)
+        pending = await _pending(deps, args.run_id)
+        if not reached(row) or not await is_for_the_clock(deps, row, pending):
+            break
+        by_itself.add(row.seq)
     events, following = await event_page(
         deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
     )
     timed_out = not reached(row)
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
-    body["waiting_for"] = _waiting_for(await _pending(deps, args.run_id))
+    body["waiting_for"] = await waiting_for(deps, row, pending)
     return {
         "run_id": row.run_id, "run": body,
         "terminal": row.status in TERMINAL, "timed_out": timed_out, "status": "timeout" if timed_out else row.status,
@@ -169,10 +166,15 @@ async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     pending = await _pending(deps, args.run_id)
     if args.include_approvals:
         body["pending_approvals"] = [views.approval(gate) for gate in pending]
-    body["waiting_for"] = _waiting_for(pending)
+    body["waiting_for"] = await waiting_for(deps, row, pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (args.include_state or row.status in TERMINAL):
-        graph, run = await deps.supervisor.fold(args.run_id)
+        try:
+            graph, run = await deps.supervisor.fold(args.run_id)
+        except StoreCorrupt as damage:
+            if args.include_state:
+                raise
+            return {**body, "damaged": damage.message}
         if row.status in TERMINAL and run.frame is not None:
             body["skipped"] = [node.id for node in graph.nodes if node.index not in run.frame.nth]
         if errors := handled_errors(run):
@@ -187,10 +189,6 @@ async def _pending(deps: Deps, run_id: str) -> tuple[ApprovalRow, ...]:
         run_id=run_id, statuses=("pending",), now_ms=deps.clock.now_ms(), limit=deps.limits.page
     )
     return pending
-
-
-def _waiting_for(pending: Sequence[ApprovalRow]) -> list[JsonValue]:
-    return [{"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending]
 
 
 class ListParams(Params):
@@ -245,7 +243,12 @@ async def graph_run_cancel(call: Call[CancelParams]) -> JsonObject:
     def answered(run: Run) -> Answered:
         return Answered(call.key, call.request_digest, view(run), run.run_id)
 
-    return view(await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None)))
+    try:
+        return view(await deps.supervisor.ask(args.run_id, Cancel(args.reason, answered if call.key else None)))
+    except StoreCorrupt as damage:  # nothing can follow what cannot be read; but it must not be in the way for ever
+        body = _cancelled(args, "cancelled", terminal=True)
+        await deps.supervisor.write_off(args.run_id, damage, args.reason, call.answered(body, run_id=args.run_id))
+        return body
 
 
 def _cancelled(args: CancelParams, status: str, *, terminal: bool) -> JsonObject:

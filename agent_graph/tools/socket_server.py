@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -20,10 +20,11 @@ from agent_graph.tools.deps import Caller, Deps
 log = logging.getLogger(__name__)
 
 CONNECTIONS: Final = 64
-REQUEST_S: Final = 30.0
+"""Requests that are answered at once, those who watch a run included."""
+UNHEARD: Final = 128
+"""Clients that may have their line still to send; one more, and the one that has kept silent for longest is left."""
+REQUEST_S: Final = 10.0
 """Seconds a client has to send its line."""
-TURNED_AWAY_S: Final = 1.0
-"""Seconds one has that will be turned away."""
 SKIPPED_BYTES: Final = 65_536
 """Bytes of a line too long that are read at a time."""
 LINGER_S: Final = 60.0
@@ -63,6 +64,10 @@ class _Door:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unheard: dict[asyncio.StreamWriter, None] = {}
+        """Clients that have not sent their line, the first to come first."""
+        self._answered = 0
+        """How many are being answered."""
         self._closed = False
 
     async def close(self) -> None:
@@ -73,17 +78,21 @@ class _Door:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Called by the server in one go with the connection, so that none is ever without its task."""
-        crowd = len(self._tasks)
-        if self._closed or crowd >= 2 * CONNECTIONS or not wire.is_same_user(writer.get_extra_info("socket")):
+        if self._closed or not wire.is_same_user(writer.get_extra_info("socket")):
             writer.transport.abort()
             return
-        heard = self._hear(reader, writer) if crowd < CONNECTIONS else _turn_away(reader, writer)
-        task = asyncio.create_task(heard)
+        if len(self._unheard) >= UNHEARD:
+            silent = next(iter(self._unheard))
+            del self._unheard[silent]
+            silent.transport.abort()
+        self._unheard[writer] = None
+        task = asyncio.create_task(self._hear(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._left(done, writer))
 
     def _left(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
         self._tasks.discard(task)
+        self._unheard.pop(writer, None)
         writer.close()
         if not task.cancelled() and (bug := task.exception()) is not None:
             log.error("a bug of ours at the socket", exc_info=bug)
@@ -97,15 +106,28 @@ class _Door:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await self._request(reader)
+            self._unheard.pop(writer, None)
             if request is None:
                 return
-            if "watch" in request:
-                await self._watch(request, reader, writer)
-                return
-            answer = await self._answer(request)
+            with self._place():
+                if "watch" in request:
+                    await self._watch(request, reader, writer)
+                    return
+                answer = await self._answer(request)
         except AgentGraphError as refusal:
             answer = registry.failure(refusal)
         await _send(writer, answer)
+
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the requests that are answered. Raises `StoreBusy` when there are too many."""
+        if self._answered >= CONNECTIONS:
+            raise StoreBusy(f"{CONNECTIONS} others are being answered; try again")
+        self._answered += 1
+        try:
+            yield
+        finally:
+            self._answered -= 1
 
     async def _request(self, reader: asyncio.StreamReader) -> JsonObject | None:
         """The one line of a client; None when it went away without one."""
@@ -153,14 +175,6 @@ class _Door:
         async with aclosing(live.follow(self._deps, run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # it is a generator
             async for item in items:
                 await _send(writer, item)
-
-
-async def _turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say that there is no room, once the client has spoken: one that still writes would not read it."""
-    with contextlib.suppress(ConnectionError, TimeoutError, StoreBusy):
-        async with asyncio.timeout(TURNED_AWAY_S):
-            await reader.read(1)
-        await _send(writer, registry.failure(StoreBusy(f"{CONNECTIONS} others are connected; try again")))
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:

@@ -64,7 +64,7 @@ async def _server(deps: Deps) -> JsonObject:
     limits = deps.limits
     return {
         "resource": "server", "version": __version__, "storage": deps.store.storage,
-        "data_dir": deps.data_dir,
+        "data_dir": deps.data_dir, "store": _store(deps),
         "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, **await _hosts(deps.models),
         "runs": dict(await deps.store.runs.counts()),
         "capacity": {
@@ -78,6 +78,15 @@ async def _server(deps: Deps) -> JsonObject:
 async def _hosts(models: Models) -> JsonObject:
     provider, named = await asyncio.gather(model_host(models), named_hosts(models))
     return {"provider": provider, "hosts": dict(named)}
+
+
+def _store(deps: Deps) -> JsonObject:
+    """Whether the files of the store are still there."""
+    try:
+        deps.store.check()
+    except AgentGraphError as error:
+        return {"ok": False, "error_code": error.code, "error": error.message}
+    return {"ok": True}
 
 
 async def model_host(models: Models) -> JsonObject:

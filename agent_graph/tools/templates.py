@@ -57,7 +57,7 @@ class InstantiateParams(Params):
 async def graph_template_instantiate(call: Call[InstantiateParams]) -> JsonObject:
     args = call.args
     spec = from_template(args.template_id, args.name or None, args.params, limits=call.deps.limits)
-    checked = call.deps.catalog.check(spec)
+    checked = await call.deps.catalog.check(spec)
     graph = checked.graph
     answer: JsonObject = {
         "template_id": args.template_id, "graph_id": graph.name, "graph_version": graph.version,

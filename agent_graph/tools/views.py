@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
+from agent_graph.core import images
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
 
@@ -76,8 +78,9 @@ def approval(row: ApprovalRow) -> JsonObject:
 
 
 def event(stored: StoredEvent) -> JsonObject:
-    """An event as it is stored, with the node it is about named twice: by path and by id."""
-    firing = stored.body.get("firing")
+    """An event as it is stored, with the node it is about named twice, by path and by id, and pictures by digest."""
+    body: Any = images.named(stored.body)
+    firing = body.get("firing")
     if not isinstance(firing, str):
-        return dict(stored.body)
-    return {**stored.body, "node_path": firing, "node_id": firing.rpartition("#")[0] or firing}
+        return dict(body)
+    return {**body, "node_path": firing, "node_id": firing.rpartition("/")[2].partition("#")[0]}

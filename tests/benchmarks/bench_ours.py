@@ -23,6 +23,7 @@ import agent_graph.core.ops.transforms  # noqa: E402
 import agent_graph.store.lock  # noqa: E402
 import agent_graph.store.sqlite  # noqa: E402, F401
 from agent_graph.app import open_app  # noqa: E402
+from agent_graph.core.effects import ModelAnswer  # noqa: E402
 from agent_graph.core.outcome import state  # noqa: E402
 from agent_graph.engine.commands import Decide  # noqa: E402
 from agent_graph.settings import load  # noqa: E402
@@ -59,7 +60,7 @@ def chain(n, name="chain", make=lambda i: {"type": "state_transform", "config": 
 
 
 async def created(deps, graph):
-    checked = deps.catalog.check(graph)
+    checked = await deps.catalog.check(graph)
     await deps.catalog.put(checked, overwrite=True, expected_version=None)
     return checked.graph
 
@@ -103,7 +104,7 @@ def fan(width, name):
 async def w3(a):
     async def answer(call):
         await asyncio.sleep(SLEEP)
-        return "1"
+        return ModelAnswer("1")
 
     async with opened(a, answer) as deps:
         warm, graph = await created(deps, fan(2, "warm")), await created(deps, fan(a.n, "fan"))
@@ -216,7 +217,7 @@ async def w10(a):
         log.s(i)
         await asyncio.sleep(0.003)
         log.e(i)
-        return str(i)
+        return ModelAnswer(i)
 
     async with opened(a, answer, recover=True) as deps:
         t = time.perf_counter()

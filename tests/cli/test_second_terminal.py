@@ -241,3 +241,30 @@ async def test_an_owner_that_neither_answers_nor_goes_is_told_of(
         done = await beside("runs")
     assert (done.code, done.err.split(":")[0]) == (5, "DATA_DIR_LOCKED")
     assert str(os.getpid()) in done.err
+
+
+@pytest.mark.timeout(40)
+async def test_an_owner_that_was_stopped_is_told_of_and_goes_on_when_it_is_let(
+    beside: Beside, terminal: Terminal, data_dir: Path, tmp_path: Path
+) -> None:
+    owner = await terminal.start("mcp", "--in-process", stdin=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(15):
+        while not (data_dir / "owner.sock").exists():  # noqa: ASYNC110  (it is another process)
+            await asyncio.sleep(0.02)
+    owner.process.send_signal(signal.SIGSTOP)
+    lock = data_dir / "owner.lock"
+    os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 60))
+    try:
+        for command in (("runs",), ("run", file(tmp_path, TWO_STEPS), "hello")):
+            stopped = await beside(*command)
+            assert (stopped.code, stopped.err.split(":")[0]) == (5, "DATA_DIR_LOCKED")
+            assert "it is stopped or stuck" in stopped.err
+            assert f"kill -CONT {owner.process.pid}" in stopped.err
+        doctor = await beside("doctor")
+        assert b"it is stopped or stuck" in doctor.out
+    finally:
+        owner.process.send_signal(signal.SIGCONT)
+    assert (await beside("runs")).code == 0
+    assert owner.process.stdin is not None
+    owner.process.stdin.close()
+    assert (await owner.done()).code == 0

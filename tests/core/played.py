@@ -96,17 +96,21 @@ class Tokens:
         return self.order[before:]
 
 
-def compiled(nodes: Sequence[dict[str, Any]], edges: str = "", **top: Any) -> Graph:
-    """A graph of node objects, ``a>b b>END``; starts at the first of them."""
+def compiled(nodes: Sequence[dict[str, Any]], edges: str = "", *, inner: Iterable[Graph] = (), **top: Any) -> Graph:
+    """A graph of node objects, ``a>b b>END``; starts at the first of them. `inner` are the graphs it may run."""
     wires = [dict(zip(("from", "to"), edge.split(">"), strict=True)) for edge in edges.split()]
     spec = {"spec_version": "2", "name": "g", "entry": nodes[0]["id"], "nodes": [*nodes], "edges": wires, **top}
-    made = compile_graph(spec)
+    made = compile_graph(spec, stored={(graph.name, ""): graph for graph in inner})
     assert made.graph is not None, [issue.to_json() for issue in made.issues if issue.severity == "error"]
     return made.graph
 
 
 def llm(name: str, prompt: str = "{input}", **config: Any) -> dict[str, Any]:
     return {"id": name, "type": "llm", "config": {"prompt": prompt, **config}}
+
+
+def sub(name: str, graph: str, **config: Any) -> dict[str, Any]:
+    return {"id": name, "type": "subgraph", "config": {"graph_name": graph, **config}}
 
 
 def plain(name: str) -> dict[str, Any]:
@@ -200,8 +204,8 @@ class Played:
         return [event.fact for event in self.log if isinstance(event.fact, kind)]
 
     def facts_of(self, node: str) -> list[NodeFinished]:
-        """How the firings of a node ended, in order."""
-        return [fact for fact in self.facts(NodeFinished) if fact.firing.startswith(node + "#")]
+        """How the firings of a node ended, in order; `node` with its frame's path, if it is not in the root."""
+        return [fact for fact in self.facts(NodeFinished) if fact.firing.rpartition("#")[0] == node]
 
     @property
     def told(self) -> list[str]:

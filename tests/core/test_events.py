@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from agent_graph.core import events as e
+from agent_graph.core.effects import Write
 
 ERROR = {"code": "X", "message": "y"}
 SAMPLES: list[e.Fact] = [
@@ -24,19 +25,34 @@ SAMPLES: list[e.Fact] = [
     e.NodeStarted("a#1"),
     e.NodeStarted("a#1", 2),
     e.ModelAnswered("a#1", {"text": ""}),
+    e.ModelAnswered("a#1", {"text": ""}, 2, "sha256:0"),
+    e.CacheHit("a#1", {"text": ""}, "sha256:0", "run-0"),
+    e.ToolCalled("a#1", "t1", "forecast", {"city": "Oslo"}),
+    e.ToolCalled("a#1", "t1", "forecast", None, "weather", "forecast", 2),
+    e.ToolAnswered("a#1", "t1", "rain"),
+    e.ToolAnswered("a#1", "t1", "The call failed", True, "TOOL_FAILED", 40_000, 2),
     e.NodeFinished("a#1"),
-    e.NodeFinished("a#1", (["set", ["k"], None],), (None,), (False,), ("b", "END"), {"b": 0}, 3),
+    e.NodeFinished(
+        "a#1", (Write("set", ("k",), None), Write("delete", ("l", "m"))), (None,), (False,), ("b", "END"), {"b": 0}, 3
+    ),
     e.NodeFinished("a#1", targets=()),
     e.NodeStarted("a#1", 2, "small"),
     e.NodeFailed("a#1", dict(ERROR)),
     e.NodeFailed("a#1", dict(ERROR), 2, ("b", "END")),
     e.NodeRetried("a#1", dict(ERROR), 250),
     e.NodeRetried("a#1", dict(ERROR), 0, 2, "small"),
+    e.TimerSet("a#1", 250),
+    e.TimerSet("a#1", until_ms=5),
     e.TimerFired("a#1"),
+    e.SignalAwaited("a#1", "paid"),
+    e.SignalAwaited("a#1", "paid", False, 5),
+    e.SignalReceived("paid", None),
+    e.SignalReceived("paid", {"n": 1}, "a#1", "ann", "cli"),
     e.RouteTaken("a#1", "rules/0", ("b",)),
     e.RouteTaken("a#1", "none", ()),
     e.LoopExhausted("a#1", 3),
     e.WriteConflict("END", "k", "a#1", ("b#1", "c#1")),
+    e.FramesOpened("a#1", 3),
     e.FrameFailed(dict(ERROR)),
     e.FiringCancelled("a#1", "why"),
     e.ApprovalOpened("a#1", "apr-1", 1, "Fine?", None, "sha256:0", (), ("approve",), 5),

@@ -9,12 +9,13 @@ import pytest
 
 from agent_graph.core import checkpoint
 from agent_graph.core import events as e
-from agent_graph.core.failure import LONGEST_ASKED_MS, delay_ms, due, follow_up, next_due_ms
+from agent_graph.core.failure import LONGEST_ASKED_MS, delay_ms, follow_up
 from agent_graph.core.nodes.base import Retry
 from agent_graph.core.outcome import errors, final_state, state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Perform, decide
+from agent_graph.core.waits import due, next_due_ms
 from tests.core.played import Played, compiled, folded, gate, llm, plain, play, router, writes
 
 ONE = [llm("a", output_key="x")]

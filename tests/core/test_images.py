@@ -19,9 +19,12 @@ def test_the_types_that_are_taken(url: str) -> None:
     assert image.size == len(base64.b64decode(image.base64))
 
 
-def test_a_picture_is_described_by_its_digest_and_never_by_its_bytes() -> None:
-    digest = "sha256:" + hashlib.sha256(PNG_BYTES).hexdigest()
-    assert images.described(PNG) == {"media_type": "image/png", "bytes": len(PNG_BYTES), "digest": digest}
+def test_a_picture_is_shown_by_its_digest_and_never_by_its_bytes() -> None:
+    big = data_url("image/gif", b"GIF89a" + b"x" * 1_000)
+    digest = hashlib.sha256(b"GIF89a" + b"x" * 1_000).hexdigest()
+    broken, other = "data:image/png;base64," + "?" * 300, "text " * 100
+    shown = images.named({"a": [big, PNG, broken, other, 7], "b": None})
+    assert shown == {"a": [f"data:image/gif;bytes=1006;sha256:{digest}", PNG, broken, other, 7], "b": None}
 
 
 def test_an_older_name_of_a_type_and_capitals_are_read() -> None:

@@ -54,7 +54,7 @@ def test_a_misspelt_field_of_retry_is_told_the_nearest_one_of_retry() -> None:
 
 
 def test_nothing_goes_past_a_gate_but_a_decision() -> None:
-    gate = {"id": "g", "type": "human_approval", "config": {"on_error": "continue"}}
+    gate = {"id": "g", "type": "human_approval", "config": {"on_error": "continue", "on_request_changes": "continue"}}
     assert issues(gate) == [("NODE_TYPE_UNAVAILABLE", "error", "/nodes/0/config/on_error")]
 
 

@@ -102,6 +102,7 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_REQUIRED", "/nodes/3/id", "`id` is required"),
         ("FIELD_INVALID", "/nodes/4", "this must be an object {id, type, config}"),
         ("NODE_TYPE_UNAVAILABLE", "/nodes/5/type", "HTTP calls are not available yet"),
+        ("FIELD_REQUIRED", "/nodes/5/config/connection", "`connection` is required"),
         ("FIELD_REQUIRED", "/edges/0/to", "`to` is required"),
         ("FIELD_INVALID", "/edges/1/weight", "`weight` must be a number"),
         ("UNKNOWN_FIELD", "/edges/2/cond", 'there is no field "cond" here; did you mean "condition"?'),
@@ -160,7 +161,7 @@ def test_plain_ids_are_taken(name: str) -> None:
 
 def test_a_misspelt_field_does_not_hide_what_else_is_wrong() -> None:
     nodes = [llm("a", **{"output-key": "x", "zzz": 1}), pass_("b")]
-    raw = spec(nodes, "a>b>a")
+    raw = spec(nodes, "a>b>a", output_key="x")
     raw["nodes"][0]["colour"] = 1
     assert codes(raw) == [
         ("UNKNOWN_FIELD", "/nodes/0/colour"),
@@ -171,7 +172,7 @@ def test_a_misspelt_field_does_not_hide_what_else_is_wrong() -> None:
 
 
 def test_a_wrong_field_at_the_top_brings_no_issue_that_is_none() -> None:
-    fork = spec([pass_("f"), llm("a", "x"), llm("b", "x"), join("j")], "f>a>j", "f>b>j", "j>END")
+    fork = spec([pass_("f"), llm("a", "x"), llm("b", "x"), join("j", "all", "x")], "f>a>j", "f>b>j", "j>END")
     for name, value, code, at in (
         ("reducer", {"x": "append"}, "UNKNOWN_FIELD", "/reducer"),
         ("reducers", {"x": "apend"}, "FIELD_INVALID", "/reducers/x"),
@@ -187,7 +188,7 @@ def test_a_config_field_on_the_node_is_told_where_it_belongs() -> None:
 
 
 def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> None:
-    for name, value in (("mutex", "m"), ("tools", ["t"])):
+    for name, value in (("mutex", "m"), ("evidence_required", True)):
         assert codes(spec([llm("a", **{name: value})], "a>END")) == [
             ("NODE_TYPE_UNAVAILABLE", f"/nodes/0/config/{name}")
         ]
@@ -198,9 +199,32 @@ def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> 
     assert codes(spec([on_node], "a>END")) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/evidence_required")]
 
 
-@pytest.mark.parametrize("kind", ["subgraph", "signal", "timer", "tool", "http", "graphql"])
+@pytest.mark.parametrize("kind", ["tool", "http", "graphql"])
 def test_known_types_that_are_not_there_yet_say_so(kind: str) -> None:
-    assert codes(spec([{"id": "a", "type": kind}])) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/type")]
+    assert codes(spec([{"id": "a", "type": kind}]))[0] == ("NODE_TYPE_UNAVAILABLE", "/nodes/0/type")
+
+
+@pytest.mark.parametrize("config", [
+    {"tool": {"connection": "files", "tool": "read", "arguments": {"path": ["{input}", 1]}, "idempotent": True}},
+    {"http": {"connection": "tracker", "method": "POST", "path": "/issues", "body": {"title": "{input}"}}},
+    {"graphql": {"connection": "tracker", "document": "mutation { close }", "on_errors": {"goto": ["END"]}}},
+], ids=["tool", "http", "graphql"])  # fmt: skip
+def test_a_type_that_only_the_checker_knows_is_looked_at_like_any_other(config: dict[str, Any]) -> None:
+    ((kind, given),) = config.items()
+    made = {"id": "b", "type": kind, "config": {**given, "output_key": "x"}}
+    raw = spec([pass_("a"), made, pass_("c")], "a>b>c>END", output_key="x")
+    assert codes(raw) == [("NODE_TYPE_UNAVAILABLE", "/nodes/1/type")]
+    made["config"]["conection"] = 1
+    assert codes(raw) == [("NODE_TYPE_UNAVAILABLE", "/nodes/1/type"), ("UNKNOWN_FIELD", "/nodes/1/config/conection")]
+
+
+def test_a_call_names_no_address_and_holds_no_secret() -> None:
+    call = {"connection": "c", "path": "https://example.org/", "headers": {"Authorization": "x", "Accept": "y"}}
+    assert codes(spec([{"id": "a", "type": "http", "config": call}], "a>END")) == [
+        ("NODE_TYPE_UNAVAILABLE", "/nodes/0/type"),
+        ("FIELD_INVALID", "/nodes/0/config/path"),
+        ("FIELD_INVALID", "/nodes/0/config/headers/Authorization"),
+    ]
 
 
 def test_a_type_that_resembles_none_is_told_which_there_are() -> None:
@@ -419,17 +443,12 @@ def test_what_other_formats_write_is_told_by_our_names() -> None:
     assert typed[0].message == "item 0 of `rules` must be an object"
 
 
-def test_a_mode_that_is_not_there_yet_is_refused_and_not_offered() -> None:
-    def join_in(mode: str) -> Any:
-        return spec([{"id": "j", "type": "join", "config": {"inputs": ["a"], "mode": mode, "requird": 1}}])
-
-    assert [row[:2] for row in said(join_in("vote"))] == [
-        ("NODE_TYPE_UNAVAILABLE", "/nodes/0/config/mode"), ("UNKNOWN_FIELD", "/nodes/0/config/requird"),
-    ]  # fmt: skip
-    (wrong,) = [row for row in said(join_in("vot")) if row[0] == "FIELD_INVALID"]
-    assert "'quorum'" in wrong[2]
-    assert "vote" not in wrong[2]
-    assert '"vote"' not in json.dumps(json_schema())
+def test_a_mode_that_does_not_exist_is_refused_and_the_others_are_named() -> None:
+    wrong = spec([{"id": "j", "type": "join", "config": {"inputs": ["a"], "mode": "vot"}}])
+    (row,) = [row for row in said(wrong) if row[0] == "FIELD_INVALID"]
+    assert "'quorum'" in row[2]
+    assert "'vote'" in row[2]
+    assert '"vote"' in json.dumps(json_schema())
 
 
 @pytest.mark.timeout(20)

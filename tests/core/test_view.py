@@ -41,7 +41,7 @@ def supervised(*inputs: str, **config: Any) -> Played:
 
 
 def seen_by_the_join(at: Played) -> list[Any]:
-    return [fact.writes[0][2] for fact in at.facts_of("meet")]
+    return [fact.writes[0].value for fact in at.facts_of("meet")]
 
 
 def test_a_join_does_not_get_an_earlier_rounds_input_again_but_what_was_there_before_the_loop() -> None:

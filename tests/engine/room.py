@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -17,6 +17,7 @@ from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.record import canonical_record
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
+from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
@@ -50,11 +51,11 @@ class Room:
     def store(self) -> Store:
         return self.deps.store
 
-    async def call(self, name: str, **arguments: Any) -> Json:
+    async def call(self, name: str, /, **arguments: Any) -> Json:
         """The envelope of a tool call."""
         return await call(self.deps, name, arguments, caller=Caller("assistant", "test"))
 
-    async def data(self, name: str, **arguments: Any) -> Json:
+    async def data(self, name: str, /, **arguments: Any) -> Json:
         """What a call gives that must go well."""
         envelope = await self.call(name, **arguments)
         assert envelope["ok"], envelope
@@ -130,8 +131,9 @@ class Room:
 
 @asynccontextmanager
 async def opened(
-    model: ModelClient, path: Path | None = None, *, clock: Clock | None = None, recover: bool = True, **limits: int
-) -> AsyncIterator[Room]:
+    model: ModelClient, path: Path | None = None, *, clock: Clock | None = None, recover: bool = True,
+    connections: Iterable[Connection] = (), **limits: int,
+) -> AsyncIterator[Room]:  # fmt: skip
     """An engine over `path` (None: in memory), shut down in an orderly way at the end of the block."""
 
     async def choose() -> Chosen:
@@ -141,7 +143,7 @@ async def opened(
     store = await open_store(":memory:" if path is None else path / "agent-graph.db")
     models = Models(choose)
     catalog = Catalog(store, clock=time, limits=bounds)
-    shell = Shell(store, time, Notify(), models, Limiter())
+    shell = Shell(store, time, Notify(), models, Limiter(), Connections(connections))
     supervisor = Supervisor(shell, catalog=catalog, limits=bounds)
     try:
         await supervisor.recover(resume=recover)

@@ -163,7 +163,78 @@ async def test_a_store_found_damaged_stops_the_run_and_the_run_says_so(tmp_path:
         assert model.count("after") == 0
         refused = await room.call("graph_run_state", run_id=run_id)
         assert refused["error_code"] == "STORE_CORRUPT"
-        cancelled = await room.call("graph_run_cancel", run_id=run_id, reason="no use")
-        assert cancelled["error_code"] == "STORE_CORRUPT"
+        cancelled = await room.data("graph_run_cancel", run_id=run_id, reason="no use")
+        assert (cancelled["status"], cancelled["terminal"]) == ("cancelled", True)
+        assert "damaged" in await room.data("graph_run_get", run_id=run_id)
     with pytest.raises(StoreCorrupt):
         await open_store(tmp_path / "agent-graph.db")
+
+
+async def spoil(room: Room, run_id: str) -> None:
+    """Change the run's first event behind the store's back."""
+    change = (
+        "UPDATE events SET body = replace(body, 'accepted', 'accepteX') "
+        "WHERE event_no = (SELECT run_no << 32 FROM runs WHERE run_id = ?)"
+    )
+    database: Any = room.store.database  # type: ignore[attr-defined]  # only SQLite has one
+    await on_thread(database._writer, lambda connection: connection.execute(change, (run_id,)).fetchone())
+
+
+async def test_a_damaged_run_can_be_cancelled_and_removed_and_its_graph_deleted(tmp_path: Path) -> None:
+    gated = spec(gate("h"), edges="h>END", output_key="h")
+    async with opened(ScriptedModel(), tmp_path) as room:
+        run_id = await room.start(gated, {})
+        sound = await room.start(gated, {})
+        for each in (run_id, sound):
+            await room.reaches(each, "waiting")
+        await room.at_rest()
+        await spoil(room, run_id)
+        (pending,) = await room.pending(run_id)
+        before = (await room.store.runs.get(run_id), await room.counts())
+        decided = await room.decide(pending["approval_id"])
+        deleted = await room.call("graph_create", action="delete", graph_id="case")
+        assert [decided["error_code"], deleted["error_code"]] == ["STORE_CORRUPT", "GRAPH_IN_USE"]
+        assert (await room.store.runs.get(run_id), await room.counts()) == before
+
+        waiting = asyncio.create_task(room.data("graph_run_wait", run_id=run_id, timeout_ms=10_000))
+        await asyncio.sleep(0)
+        for _ in range(2):  # with one key, so the second is the answer of the first
+            cancelled = await room.data("graph_run_cancel", run_id=run_id, reason="no use", idempotency_key="k")
+            assert (cancelled["status"], cancelled["terminal"]) == ("cancelled", True)
+        other = await room.call("graph_run_cancel", run_id=run_id, reason="another", idempotency_key="k")
+        assert other["error_code"] == "IDEMPOTENCY_CONFLICT"
+        assert (await waiting)["status"] == "cancelled"
+        shown = await room.data("graph_run_get", run_id=run_id)
+        assert shown["error"]["code"] == "STORE_CORRUPT"
+        assert shown["error"]["reason"] == "no use"
+        assert "Event 1" in shown["damaged"]
+        assert shown["pending_approvals"] == []
+        state = await room.call("graph_run_get", run_id=run_id, include_state=True)
+        assert state["error_code"] == "STORE_CORRUPT"
+
+        assert await room.store.retention.prune([run_id], forget=True) == (run_id,)
+        assert (await room.call("graph_run_get", run_id=run_id))["error_code"] == "RUN_NOT_FOUND"
+        await room.decide((await room.pending(sound))[0]["approval_id"])
+        assert (await room.ended(sound)).status == "completed"
+        await room.data("graph_create", action="delete", graph_id="case")
+
+
+async def test_a_damaged_run_in_the_queue_is_cancelled_and_leaves_its_place(tmp_path: Path) -> None:
+    gates = Gates("draft")
+    graph = spec(llm("draft", output_key="text"), edges="draft>END")
+    async with opened(ScriptedModel(gates), tmp_path, active_runs=1, queued_runs=1) as room:
+        first = await room.start(graph)
+        await gates.reached("draft")
+        queued = await room.start(graph)
+        await spoil(room, queued)
+        assert (await room.data("graph_run_cancel", run_id=queued, reason="no use"))["status"] == "cancelled"
+        assert room.supervisor.load()["queued"] == 0
+        gates.open("draft")
+        assert (await room.ended(first)).status == "completed"
+
+
+async def test_a_run_that_has_ended_is_not_written_off(tmp_path: Path) -> None:
+    async with opened(ScriptedModel(Gates()), tmp_path) as room:
+        row = await room.run(spec(llm("draft", output_key="text"), edges="draft>END"))
+        assert not await room.store.retention.write_off(row.run_id, {"code": "X"}, at_ms=1, answered=None)
+        assert await room.store.runs.get(row.run_id) == row

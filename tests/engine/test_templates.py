@@ -10,8 +10,8 @@ from agent_graph.engine import templates
 from agent_graph.errors import InternalError, TemplateNotFound
 
 SHIPPED = [
-    "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "parallel_council",
-    "plan_critique_refine",
+    "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "debate",
+    "parallel_council", "plan_critique_refine", "ranked_council", "review_with_changes",
 ]  # fmt: skip
 
 

@@ -82,6 +82,17 @@ def answer(text: str = "", *, chunks: int = 1, thinking: str = "", reason: str =
     return Response(encoded([*lines, last_line(reason, **last)]))
 
 
+def tool_calls(*calls: tuple[str, str, Json], text: str = "") -> Response:
+    """A model that wants tools called, each (id, name, arguments), after it has said `text`."""
+    lines = [line(text)] if text else []
+    for place, (call_id, name, arguments) in enumerate(calls):
+        wanted = line("")
+        function = {"index": place, "name": name, "arguments": arguments}
+        wanted["message"]["tool_calls"] = [{"id": call_id, "function": function}]
+        lines.append(wanted)
+    return Response(encoded([*lines, last_line()]))
+
+
 def stream(*steps: Step) -> Response:
     """A stream told step by step."""
     return Response(steps)
@@ -293,6 +304,8 @@ class OllamaServer:
             return _json(model.shown())
         if request.body.get("think") and "thinking" not in model.capabilities:
             return error(400, f'"{name}" does not support thinking')
+        if request.body.get("tools") and "tools" not in model.capabilities:
+            return error(400, f'"{name}" does not support tools')
         if not request.body.get("messages"):
             reason = "unload" if request.body.get("keep_alive") == 0 else "load"
             return Response(encoded([line(done=True, done_reason=reason)]))
@@ -321,8 +334,10 @@ def _at_once(response: Response) -> Response:
     lines = [json.loads(each) for each in whole.split(b"\n") if each.strip()]
     messages = [each.get("message") or {} for each in lines]
     thinking = "".join(m.get("thinking", "") for m in messages)
-    message = {"role": "assistant", "content": "".join(m.get("content", "") for m in messages)}
-    return _json(lines[-1] | {"message": message | ({"thinking": thinking} if thinking else {})})
+    message: Json = {"role": "assistant", "content": "".join(m.get("content", "") for m in messages)}
+    message |= {"thinking": thinking} if thinking else {}
+    calls = [call for m in messages for call in m.get("tool_calls", ())]
+    return _json(lines[-1] | {"message": message | ({"tool_calls": calls} if calls else {})})
 
 
 class _Connection:

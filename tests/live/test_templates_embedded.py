@@ -17,6 +17,8 @@ from tests.live.weights import models_dir, needs_the_embedded_model
 from tests.sizes import size
 
 pytestmark = needs_the_embedded_model
+WITH_REASONS = ("ranked_council", "debate", "review_with_changes")
+"""The result is an object that says how it came about."""
 RUNS = size(ci=1, full=20)
 QUESTIONS = [
     "Should a small team adopt a monorepo?",
@@ -31,6 +33,9 @@ QUESTIONS = [
     ("council_deliberation", {"max_tokens": 64}),
     ("analysis_pipeline", {"max_tokens": 64, "max_corrections": 1}),
     ("classifier_router", {"max_tokens": 64}),
+    ("ranked_council", {"max_tokens": 64, "order_swap": True}),
+    ("debate", {"max_tokens": 64}),
+    ("review_with_changes", {"max_tokens": 64, "max_rounds": 1}),
 ])  # fmt: skip
 @pytest.mark.parametrize("nth", range(RUNS))
 def test_a_small_model_comes_through(template_id: str, params: dict[str, Any], nth: int) -> None:
@@ -44,4 +49,4 @@ def test_a_small_model_comes_through(template_id: str, params: dict[str, Any], n
 
         played = play(compiled.graph, QUESTIONS[nth % len(QUESTIONS)], ask)
         loop.run(client.aclose())
-    assert isinstance(played.result, str)
+    assert isinstance(played.result, dict if template_id in WITH_REASONS else str)

@@ -7,7 +7,12 @@ from collections.abc import AsyncIterator
 import ollama
 import pytest
 
-from tests.fakes.ollama_server import DIGEST, Model, OllamaServer, answer, busy, encoded, line, stream
+from agent_graph.core.effects import CallModel
+from agent_graph.llm.hosts import parse_host
+from agent_graph.llm.ollama import OllamaClient
+from tests.fakes.connection import CITY
+from tests.fakes.ollama_server import DIGEST, Model, OllamaServer, answer, busy, encoded, line, stream, tool_calls
+from tests.fakes.pictures import PNG, PNG_BYTES
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -45,6 +50,26 @@ async def test_it_reads_a_streamed_answer(server: OllamaServer, official: ollama
     assert "".join(part.message.content or "" for part in parts) == "Hello to you"
     assert [part.done for part in parts] == [False] * 4 + [True]
     assert parts[-1].done_reason == "length"
+
+
+async def test_it_reads_tool_calls_and_sends_pictures(server: OllamaServer, official: ollama.AsyncClient) -> None:
+    server.default = tool_calls(("call_7", "forecast", {"city": "Oslo"}))
+    server.models = [Model("able:latest", ("completion", "tools", "vision"))]
+    tool = {"type": "function", "function": {"name": "forecast", "description": "Weather.", "parameters": CITY}}
+    got = await official.chat(
+        "able", [{"role": "user", "content": "see", "images": [PNG_BYTES]}], tools=[tool], stream=False
+    )
+    (wanted,) = got.message.tool_calls or ()
+    assert (wanted.function.name, wanted.function.arguments) == ("forecast", {"city": "Oslo"})
+    theirs = server.chats[0].body
+    client = OllamaClient(parse_host(server.url))
+    offered = {"name": "forecast", "connection": "c", "tool": "t", "description": "Weather.", "parameters": CITY}
+    message = {"role": "user", "content": "see", "images": [PNG]}
+    await client.chat(CallModel((message,), model="able", tools=(offered,)), lambda *_: None)  # type: ignore[arg-type]
+    await client.aclose()
+    ours = server.chats[1].body
+    assert ours["messages"] == theirs["messages"]
+    assert ours["tools"][0]["function"]["name"] == theirs["tools"][0]["function"]["name"]
 
 
 async def test_it_loads_and_unloads(official: ollama.AsyncClient) -> None:

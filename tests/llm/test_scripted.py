@@ -13,6 +13,7 @@ from agent_graph import errors
 from agent_graph.core.effects import CallModel, ModelAnswer
 from agent_graph.llm.base import ModelClient, ModelInfo
 from agent_graph.llm.scripted import ERRORS, Reply, ScriptedModel
+from tests.fakes.pictures import PNG
 from tests.llm.conftest import Ask, Heard
 
 
@@ -26,7 +27,7 @@ async def test_the_first_reply_that_fits_the_last_user_message_is_given(ask: Ask
         total_ms=0, load_ms=0,
     )  # fmt: skip
     assert heard.pieces == [("thinking", "hm"), ("text", "Pari"), ("text", "s it"), ("text", " is")]
-    assert await model.models() == (ModelInfo("scripted", capabilities=("completion", "thinking")),)
+    assert await model.models() == (ModelInfo("scripted", capabilities=("completion", "thinking", "tools", "vision")),)
     await model.aclose()
 
 
@@ -106,6 +107,9 @@ SCRIPT = {
         {"when": "analyst", "text": "Looks sound.", "chunks": 3, "times": 1},
         {"when": "coordinator", "json": {"verdict": "go"}, "thinking": "let me see"},
         {"when": "flaky", "error": {"code": "MODEL_UNREACHABLE", "message": "gone"}},
+        {"when": "weather", "tool_calls": [{"name": "forecast", "arguments": {"city": "Oslo"}}], "times": 1},
+        {"result": "rain", "text": "Take an umbrella."},
+        {"images": 2, "text": "Two pictures.", "done_reason": "length"},
     ],
     "default": {"text": "A fine answer."},
 }
@@ -122,6 +126,21 @@ async def test_a_script_is_read_from_a_file(tmp_path: Path, ask: Ask) -> None:
     assert model.parallel == 2
     with pytest.raises(errors.ModelUnreachable, match="gone"):
         await model.chat(ask("flaky"), lambda *_: None)
+
+
+async def test_a_script_plays_tool_calls_pictures_and_cut_answers(tmp_path: Path, ask: Ask) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(SCRIPT))
+    model = ScriptedModel.from_file(path)
+    wants = await model.chat(ask("weather"), lambda *_: None)
+    assert wants.tool_calls == ({"id": "", "name": "forecast", "arguments": {"city": "Oslo"}},)
+    result = {"role": "tool", "content": "rain all day", "call_id": "t1", "name": "forecast"}
+    told = CallModel((*ask("weather").messages, result))  # type: ignore[arg-type]  # a JSON object
+    assert (await model.chat(told, lambda *_: None)).text == "Take an umbrella."
+    shown = CallModel(({"role": "user", "content": "what is it?", "images": [PNG, PNG]},))
+    cut = await model.chat(shown, lambda *_: None)
+    assert (cut.text, cut.done_reason) == ("Two pictures.", "length")
+    assert (await model.chat(ask("rain"), lambda *_: None)).text == "A fine answer."
 
 
 async def test_a_script_may_be_nothing_but_a_default_or_nothing_but_replies(tmp_path: Path, ask: Ask) -> None:
@@ -147,8 +166,10 @@ async def test_a_script_may_be_nothing_but_a_default_or_nothing_but_replies(tmp_
         ('{"replies": [{"text": "x", "chunks": true}]}', '"chunks" must be a whole number'),
         ('{"replies": [{"text": "x", "chunks": 0}]}', '"chunks" must be at least 1'),
         ('{"replies": [{"text": "x", "delay_ms": -1}]}', '"delay_ms" must be at least 0'),
-        ('{"replies": [{"when": "x"}]}', 'must have one of "text", "json" and "error"'),
-        ('{"replies": [{"text": "x", "json": 1}]}', 'must have one of "text", "json" and "error"'),
+        ('{"replies": [{"when": "x"}]}', 'must have one of "text", "json", "error" and "tool_calls"'),
+        ('{"replies": [{"text": "x", "json": 1}]}', 'must have one of "text", "json", "error" and "tool_calls"'),
+        ('{"default": {"tool_calls": {}}}', '"tool_calls" must be a list'),
+        ('{"default": {"tool_calls": [{"arguments": {}}]}}', 'each of "tool_calls" must be an object with a "name"'),
         ('{"default": {"error": "x"}}', 'default: "error" must be an object'),
         ('{"default": {"error": {"code": "OOPS"}}}', "the error's code must be one of MODEL_BAD_REPLY"),
     ],

@@ -14,7 +14,8 @@ from agent_graph.tools.toolsets import HOMES, ORDER, shown
 
 TOOLS = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in published(shown(["core"]))]
 CHANGING = {
-    "graph_create", "graph_run_start", "graph_run_cancel", "graph_approval_decide", "graph_template_instantiate",
+    "graph_create", "graph_run_start", "graph_run_cancel", "graph_run_signal", "graph_approval_decide",
+    "graph_template_instantiate",
 }  # fmt: skip
 
 

@@ -6,6 +6,11 @@ from typing import Any
 
 from tests.mcp_server.conftest import Assistant
 
+PAID = {
+    "name": "paid", "entry": "payment", "edges": [{"from": "payment", "to": "END"}],
+    "nodes": [{"id": "payment", "type": "signal", "config": {"output_key": "payment"}}],
+}  # fmt: skip
+
 
 async def walk(assistant: Assistant) -> set[str]:
     """A council from template to result; a gated action approved and another rejected. Returns the tools called."""
@@ -50,6 +55,11 @@ async def walk(assistant: Assistant) -> set[str]:
     waiting = (await ok("graph_run_start", graph_id="gated", input="Another."))["run_id"]
     await ok("graph_run_cancel", run_id=waiting, reason="enough")
     assert (await ok("graph_run_wait", run_id=waiting))["status"] == "cancelled"
-    assert len((await ok("graph_run_list"))["runs"]) == 4
+    await ok("graph_create", spec=PAID)
+    paid = (await ok("graph_run_start", graph_id="paid", input={}))["run_id"]
+    assert (await ok("graph_run_wait", run_id=paid, until="waiting"))["run"]["waiting_for"][0]["name"] == "payment"
+    assert (await ok("graph_run_signal", run_id=paid, name="payment", payload={"amount": 3}))["delivered"] is True
+    assert (await ok("graph_run_wait", run_id=paid))["run"]["final_state"] == {"amount": 3}
+    assert len((await ok("graph_run_list"))["runs"]) == 5
     assert (await ok("graph_status"))["provider"]["ok"] is True
     return called

@@ -139,10 +139,9 @@ def of_failed(failed: NodeFailure, targets: Sequence[str]) -> dict[str, Any]:
 
 
 def of_done(done: Done) -> dict[str, Any]:
-    writes: Any = tuple(write.to_json() for write in done.writes)
     output, current = (() if value is MISSING else (value,) for value in (done.output, done.current))
     rest: Any = {"output": output, "current": current}
-    return of_fact(events.NodeFinished("", writes, targets=done.targets, inputs=done.inputs, **rest))
+    return of_fact(events.NodeFinished("", done.writes, targets=done.targets, inputs=done.inputs, **rest))
 
 
 def of_fact(fact: events.NodeFinished | events.NodeFailed) -> dict[str, Any]:

@@ -39,7 +39,7 @@ SPECS: dict[str, tuple[Any, str]] = {
     "a pattern too long": (spec(router("r", rule("x", "regex", "a" * 1001, "END"), default=["END"])), "REGEX_INVALID"),
     "no nodes": (GOOD | {"nodes": []}, ""),
     "a node type of later": (
-        spec({"id": "p", "type": "subgraph", "config": {}}, edges="p>END"),
+        spec({"id": "p", "type": "tool", "config": {}}, edges="p>END"),
         "NODE_TYPE_UNAVAILABLE",
     ),
     "a field of later": (GOOD | {"budgets": {"max_nodes": 3}}, "NODE_TYPE_UNAVAILABLE"),

@@ -27,7 +27,8 @@ from tests.fakes.ollama_server import (
     line,
     stream,
 )
-from tests.specs import Json, llm, spec
+from tests.fakes.pictures import PNG_BYTES, data_url
+from tests.specs import Json, llm, put, router, rule, spec
 
 
 @asynccontextmanager
@@ -207,3 +208,97 @@ async def test_OL05_num_ctx_reaches_the_host() -> None:
     async with council_of_one(answer("fine")) as (room, server):
         assert (await room.run(asking(options={"num_ctx": 16_384}))).status == "completed"
         assert server.chats[0].body["options"] == {"num_ctx": 16_384}
+
+
+async def test_pictures_of_the_input_reach_the_model_and_are_shown_by_their_digest() -> None:
+    picture = data_url("image/png", PNG_BYTES + bytes(1_000))
+    looking = spec(llm("a", "what is it?", images=["{photo}"]), edges="a>END")
+    async with council_of_one(answer("a dot")) as (room, server):
+        server.models = [Model("fake:latest", ("completion", "vision"))]
+        row = await room.run(looking, {"photo": picture})
+        assert row.final_state == ("a dot",)
+        (sent,) = server.chats[0].body["messages"]
+        assert sent["images"] == [picture.partition(",")[2]]
+        (accepted, *_) = (await room.data("graph_run_events", run_id=row.run_id))["events"]
+        assert accepted["input"]["photo"].startswith("data:image/png;bytes=1070;sha256:")
+        assert (await room.state(row.run_id))["photo"] == picture
+
+
+@pytest.mark.parametrize("photo", ["/etc/passwd", "https://example.org/a.png"])
+async def test_no_file_and_no_address_is_ever_read_for_a_picture(photo: str) -> None:
+    looking = spec(llm("a", "what is it?", images=["{photo}"]), edges="a>END")
+    async with council_of_one(answer("a dot")) as (room, server):
+        error = refused(await room.run(looking, {"photo": photo}), "IMAGE_INVALID")
+        assert "passwd" not in error["message"]
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ('```json\n{"a":1}\n```', {"a": 1}),
+        ('json\n```json\n{"a":1}\n```', {"a": 1}),
+        ('Run:\n```bash\nls\n```\n{"a":1}', {"a": 1}),
+        ("[1,2]", [1, 2]),
+        ('"text"', "text"),
+    ],
+)
+async def test_OL04_one_json_value_is_taken_out_of_its_wrapping(content: str, value: object) -> None:
+    """The prose with a bash block before the JSON is taken: of the brackets in it only the JSON's own are there."""
+    then = spec(
+        llm("a", "ask", json_mode=True, output_key="plan"), put("yes", took=True), put("no", took=False),
+        router("r", rule("/plan/a", "eq", 1, "yes"), default=["no"]), edges="a>r yes>END no>END", output_key="plan",
+    )  # fmt: skip
+    async with council_of_one(answer(content)) as (room, server):
+        row = await room.run(then)
+        assert row.final_state == (value,)
+        assert len(server.chats) == 1
+        assert (await room.state(row.run_id))["took"] == isinstance(value, dict)
+
+
+@pytest.mark.parametrize("content", ['{\n\n{\n"a":1}', '{"a":1} {"a":2}'])
+async def test_OL04_nothing_is_guessed_and_the_raw_text_is_kept(content: str) -> None:
+    async with council_of_one(answer(content)) as (room, server):
+        error = refused(await room.run(asking(json_mode=True, retry={"max_attempts": 1})))
+        assert (error["details"]["reason"], error["details"]["text"]) == ("json", content)
+        first, mending = server.chats
+        assert mending.body["messages"][1] == {"role": "assistant", "content": content}
+        assert "not JSON" in mending.body["messages"][2]["content"]
+        assert first.body["format"] == mending.body["format"] == "json"
+
+
+async def test_OL14_a_host_that_ignores_the_form_is_told_once_and_then_it_is_an_error() -> None:
+    async with council_of_one(answer("I would say yes.")) as (room, server):
+        error = refused(await room.run(asking(json_mode=True, retry={"max_attempts": 1})))
+        assert (error["details"]["reason"], error["details"]["text"]) == ("json", "I would say yes.")
+        assert len(server.chats) == 2
+
+
+BIG = 2**53 + 1
+HUGE = 10**400 + 7
+
+
+@pytest.mark.parametrize("number", [BIG, HUGE, -HUGE, 18446744073709551616])
+@pytest.mark.parametrize("form", ["json_mode", "output_schema"])
+async def test_huge_integers_are_exact_through_the_form_of_an_answer(number: int, form: str) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "enum": [number]}}, "required": ["n"]}
+    config = {"json_mode": True} if form == "json_mode" else {"output_schema": schema}
+    then = spec(llm("a", "ask", output_key="plan", **config), llm("b", "{plan.n} {plan|json}"), edges="a>b b>END")
+    async with council_of_one(answer(f'{{"n": {number}}}')) as (room, server):
+        row = await room.run(then)
+        assert row.status == "completed"
+        assert (await room.state(row.run_id))["plan"] == {"n": number}
+        assert server.chats[1].prompt == f'{number} {{"n":{number}}}'
+        if form == "output_schema":
+            assert server.chats[0].body["format"]["properties"]["n"]["enum"] == [number]
+
+
+async def test_an_integer_one_off_is_not_the_one_of_the_schema_and_one_too_long_is_refused() -> None:
+    schema = {"type": "integer", "maximum": BIG, "minimum": BIG}
+    once = {"repair": 0, "retry": {"max_attempts": 1}}
+    async with council_of_one(answer(str(BIG - 1))) as (room, server):
+        assert refused(await room.run(asking(output_schema=schema, **once)))["details"]["reason"] == "schema"
+        server.default = answer("1" * 5_000)
+        error = refused(await room.run(asking(json_mode=True, **once)))
+        assert error["details"]["reason"] == "json"
+        assert "digits" in error["message"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events import Event, Fact, NodeFinished, NodeStarted, RunAccepted
 from agent_graph.store.base import Answered, ApprovalRow, Commit, GraphRow, RunRow
 from agent_graph.store.sqlite import SqliteStore
@@ -35,7 +36,7 @@ def start(run_id: str = "run-1", *, answered: Answered | None = None, **changes:
 
 def step(seq: int, run_id: str = "run-1", *, note: Any = "text", **changes: Any) -> Commit:
     """The commit of one step: two events from `seq`."""
-    finished = NodeFinished(f"n{seq}#1", writes=(["set", "note", note],), output=(note,))
+    finished = NodeFinished(f"n{seq}#1", writes=(Write("set", ("note",), note),), output=(note,))
     facts = events(seq, finished, NodeStarted(f"n{seq + 1}#1"))
     return Commit(run(run_id, **changes), seq, facts)
 

@@ -302,7 +302,7 @@ async def test_a_later_schema_is_reached_from_the_one_before_and_keeps_the_rows(
 ) -> None:
     await made(path)
     script = "-- one more; with a semicolon\nALTER TABLE runs ADD COLUMN extra TEXT NOT NULL DEFAULT ';';\n"
-    migrations_with(path.parent.parent / "0003_more.sql", script, monkeypatch)
+    migrations_with(path.parent.parent / f"{migrate.schema_version() + 1:04}_more.sql", script, monkeypatch)
     async with await open_store(path) as store:
         assert await store.database.read(lambda c: c.execute("SELECT extra FROM runs").fetchall()) == [(";",)]
         assert await store.database.read(lambda c: c.execute("PRAGMA user_version").fetchone()) == (

@@ -7,6 +7,7 @@ import sqlite3
 
 import pytest
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events import NodeFinished, RunAccepted, RunCompleted
 from agent_graph.core.jsonvalue import canonical
 from agent_graph.errors import (
@@ -342,7 +343,7 @@ async def test_a_step_stores_its_delta_and_not_the_state(store: SqliteStore) -> 
     await store.runs.commit(Commit(run(), 0, events(0, accepted), create=True))
     before = await _bytes_used(store)
     for seq in range(1, 201):
-        counted = NodeFinished(f"count#{seq}", writes=(["set", "counter", seq],))
+        counted = NodeFinished(f"count#{seq}", writes=(Write("set", ("counter",), seq),))
         await store.runs.commit(Commit(run(), seq, events(seq, counted)))
     assert await _bytes_used(store) - before < 200 * 512
 

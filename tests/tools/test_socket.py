@@ -194,16 +194,34 @@ async def test_clients_that_vanish_cost_only_themselves(owner: Owner, folder: Pa
         writer.close()
 
 
-async def test_more_connections_than_there_is_room_for_are_turned_away(
+async def test_more_requests_than_there_is_room_for_are_turned_away(
     owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket_server, "CONNECTIONS", 1)
+    run_id = await started(owner)
+    await until_waiting(owner, run_id)
     reader, writer = await asyncio.open_unix_connection(str(folder / wire.SOCKET_NAME))
+    writer.write(wire.line({"watch": run_id}))
+    assert json.loads(await reader.readline())["ok"]
     refused = await owner.call("graph_list", {})
     assert (refused["error_code"], refused["retryable"]) == ("STORE_BUSY", True)
-    writer.write(wire.line({"tool": "graph_list", "arguments": {}}))
-    assert json.loads(await reader.readline())["ok"]
     writer.close()
+    while not (await owner.call("graph_list", {}))["ok"]:  # until the owner has seen it go
+        pass
+
+
+async def test_clients_that_say_nothing_keep_nobody_out(owner: Owner, folder: Path) -> None:
+    first, *_ = silent = [
+        await asyncio.open_unix_connection(str(folder / wire.SOCKET_NAME)) for _ in range(socket_server.UNHEARD)
+    ]
+    for _ in range(3):
+        assert (await owner.call("graph_list", {}))["ok"]
+    assert await first[0].read() == b"", "the one that had kept silent for longest made room"
+    reader, writer = silent[-1]
+    writer.write(wire.line({"tool": "graph_list", "arguments": {}}))
+    assert json.loads(await reader.readline())["ok"], "the others are still heard"
+    for _, each in silent:
+        each.close()
 
 
 async def test_a_client_that_never_sends_its_line_is_left(

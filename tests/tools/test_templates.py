@@ -9,8 +9,8 @@ import pytest
 from tests.fakes.opened import Tools
 
 IDS = [
-    "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "parallel_council",
-    "plan_critique_refine",
+    "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "debate",
+    "parallel_council", "plan_critique_refine", "ranked_council", "review_with_changes",
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
     ApprovalDecided,
     ApprovalExpired,
@@ -20,6 +21,7 @@ from agent_graph.core.events.approvals import (
 )
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.firings import (
+    CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
@@ -28,11 +30,13 @@ from agent_graph.core.events.firings import (
     NodeRetried,
     NodeStarted,
     RouteTaken,
+    ToolAnswered,
+    ToolCalled,
     Warned,
     WriteConflict,
 )
+from agent_graph.core.events.frames import FrameFailed, FramesOpened
 from agent_graph.core.events.runs import (
-    FrameFailed,
     RunAccepted,
     RunCancelled,
     RunCancelRequested,
@@ -42,7 +46,7 @@ from agent_graph.core.events.runs import (
     RunResumed,
     RunStarted,
 )
-from agent_graph.core.events.waits import TimerFired
+from agent_graph.core.events.waits import SignalAwaited, SignalReceived, TimerFired, TimerSet
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -52,12 +56,14 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "CacheHit",
     "Event",
     "FACTS",
     "Fact",
     "FactType",
     "FiringCancelled",
     "FrameFailed",
+    "FramesOpened",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -73,7 +79,12 @@ __all__ = [
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
+    "SignalAwaited",
+    "SignalReceived",
     "TimerFired",
+    "TimerSet",
+    "ToolAnswered",
+    "ToolCalled",
     "Warned",
     "WriteConflict",
     "from_json",
@@ -95,9 +106,10 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, NodeFinished, NodeFailed, NodeRetried, TimerFired, RouteTaken, LoopExhausted,
-        WriteConflict, FrameFailed, FiringCancelled, ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, Warned,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
+        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited,
+        SignalReceived, Warned,
     )
 }  # fmt: skip
 
@@ -125,6 +137,8 @@ def to_json(fact: Fact) -> JsonObject:
         value = getattr(fact, name)
         if value is not default and (default is _NO_DEFAULT or type(value) is not type(default) or value != default):
             body[name] = value
+    if isinstance(fact, NodeFinished) and fact.writes:
+        body["writes"] = [write.to_json() for write in fact.writes]
     return body
 
 
@@ -141,4 +155,6 @@ def from_json(body: JsonObject) -> Fact:
         if name in body:
             value = body[name]
             arguments[name] = tuple(value) if is_tuple and isinstance(value, list) else value
+    if cls is NodeFinished and "writes" in arguments:
+        arguments["writes"] = tuple(map(Write.from_json, arguments["writes"]))
     return cls(**arguments)

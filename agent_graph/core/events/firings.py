@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
+from agent_graph.core.effects import Write
 from agent_graph.core.events.base import Fact
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -22,11 +23,58 @@ class NodeStarted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered(Fact):
-    """`answer` is the JSON form of `effects.ModelAnswer`."""
+    """`answer` is the JSON form of `effects.ModelAnswer`; `cache_key` what others may find it by."""
 
     type: ClassVar[str] = "model_answered"
     firing: str
     answer: JsonObject
+    attempt: int = 1
+    cache_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHit(Fact):
+    """The answer recorded in the run `run_id` is taken; no model is asked. `answer` as in `ModelAnswered`."""
+
+    type: ClassVar[str] = "cache_hit"
+    firing: str
+    answer: JsonObject
+    cache_key: str
+    run_id: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled(Fact):
+    """A model wants a tool called: recorded before the call is made.
+
+    `name` is what the model calls it, `connection` and `tool` what that is; "" when the node offers no such tool.
+    """
+
+    type: ClassVar[str] = "tool_called"
+    firing: str
+    call_id: str
+    name: str
+    arguments: JsonValue
+    connection: str = ""
+    tool: str = ""
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered(Fact):
+    """What came of a tool call. `text` is what the model is told, `characters` its length where it was cut.
+
+    `code` says why a call that `failed` did: it is never empty then.
+    """
+
+    type: ClassVar[str] = "tool_answered"
+    firing: str
+    call_id: str
+    text: str
+    failed: bool = False
+    code: str = ""
+    characters: int = 0
     attempt: int = 1
 
 
@@ -34,14 +82,13 @@ class ModelAnswered(Fact):
 class NodeFinished(Fact):
     """A firing is done: what it wrote and where its tokens go.
 
-    `writes` is a list of [op, path segments..., value?] (`effects.Write`), `output` and `current` are one-element
-    lists when present (so that null can be told from nothing), `targets` the chosen ones of a choosing node, `inputs`
-    the current value a static branch starts with, by target.
+    `output` and `current` are one-element lists when present (so that null can be told from nothing), `targets` the
+    chosen ones of a choosing node, `inputs` the current value a static branch starts with, by target.
     """
 
     type: ClassVar[str] = "node_finished"
     firing: str
-    writes: tuple[JsonValue, ...] = ()
+    writes: tuple[Write, ...] = ()
     output: tuple[JsonValue, ...] = ()
     current: tuple[JsonValue, ...] = ()
     targets: tuple[str, ...] | None = None

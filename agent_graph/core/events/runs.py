@@ -77,12 +77,3 @@ class RunCancelled(Fact):
 
     type: ClassVar[str] = "run_cancelled"
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class FrameFailed(Fact):
-    """A failure reached a frame; what runs in it is cancelled."""
-
-    type: ClassVar[str] = "frame_failed"
-    error: JsonObject
-    frame: str = ""

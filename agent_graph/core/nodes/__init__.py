@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_graph.core.nodes.base import NodeType
+from agent_graph.core.nodes.base import NodeForm, NodeType
 
 if TYPE_CHECKING:
     from agent_graph.core.nodes import (
+        graphql,
+        http,
         human_approval,
         join,
         llm,
@@ -17,12 +19,17 @@ if TYPE_CHECKING:
         parallel,
         passthrough,
         router,
+        signal,
         state_transform,
+        subgraph,
+        timer,
+        tool,
     )
 
     _CHECKED: tuple[NodeType, ...] = (
-        llm, router, passthrough, state_transform, join, parallel, loop, human_approval,
+        llm, router, passthrough, state_transform, join, parallel, subgraph, loop, human_approval, signal, timer,
     )  # fmt: skip
+    _DECLARED: tuple[NodeForm, ...] = (tool, http, graphql)
 
 
 class _OnDemand(Mapping[str, NodeType]):
@@ -48,15 +55,18 @@ class _OnDemand(Mapping[str, NodeType]):
 
 
 NODE_TYPES: Final = _OnDemand(
-    "llm", "router", "passthrough", "state_transform", "join", "parallel", "loop", "human_approval"
-)
+    "llm", "router", "passthrough", "state_transform", "join", "parallel", "subgraph", "loop", "human_approval",
+    "signal", "timer",
+)  # fmt: skip
 
 UNAVAILABLE_TYPES: Final = {
-    "subgraph": "a graph inside a graph is not available yet",
-    "signal": "waiting for a message from outside is not available yet",
-    "timer": "timers are not available yet",
     "tool": "calling tools of other servers is not available yet",
     "http": "HTTP calls are not available yet",
     "graphql": "GraphQL calls are not available yet",
 }
 """Known types nothing performs yet, with the reason."""
+
+DECLARED_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand("tool", "http", "graphql")
+"""Those of them whose configs are read, so that the checker says what else is wrong."""
+KNOWN_TYPES: Final[Mapping[str, NodeForm]] = _OnDemand(*NODE_TYPES, *DECLARED_TYPES)
+"""All that the checker can look at."""

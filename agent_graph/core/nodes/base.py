@@ -18,7 +18,7 @@ from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.ops import reducers
-from agent_graph.core.ops.prompt import Template
+from agent_graph.core.ops.prompt import Template, parse
 from agent_graph.errors import NodeFailure
 
 
@@ -147,8 +147,12 @@ UNAVAILABLE_EVERYWHERE: Final = {
 """The common fields nothing acts on yet."""
 
 
-class NodeType(Protocol):
-    """A module of `core.nodes`. Everything here is pure."""
+class NodeForm(Protocol):
+    """What a module of `core.nodes` says of its type without running it. Everything here is pure.
+
+    A type that acts on the world also has ``acts(config)``, that it may change something there, and
+    ``repeatable(config)``, that the call may be made again.
+    """
 
     @property
     def Config(self) -> type[NodeConfig]:  # noqa: N802  (a module's class)
@@ -163,10 +167,6 @@ class NodeType(Protocol):
     @property
     def UNAVAILABLE(self) -> dict[str, str]:  # noqa: N802  (a module's constant)
         """Known fields nothing acts on yet, with the reason; a value other than the default is refused."""
-        ...
-
-    def prepare(self, config: Any, /) -> Any:
-        """Patterns, templates and tables made once; called only when `check` found no error."""
         ...
 
     def check(self, node_id: str, config: Any, limits: Limits = DEFAULTS, /) -> Sequence[Issue]:
@@ -185,6 +185,14 @@ class NodeType(Protocol):
 
     def writes_current(self, config: Any, /) -> bool:
         """It sets the current value."""
+        ...
+
+
+class NodeType(NodeForm, Protocol):
+    """A module of `core.nodes` that runs too."""
+
+    def prepare(self, config: Any, /) -> Any:
+        """Patterns, templates and tables made once; called only when `check` found no error."""
         ...
 
     def step(self, node: Node, values: Values, answers: Sequence[Answer], /) -> Done | Effect:
@@ -246,6 +254,21 @@ def template_reads(template: Template, at: str, *, input_key: str) -> list[Read]
         elif head != "run_input":
             reads.append(Read(placeholder.path, at, placeholder.optional))
     return list(dict.fromkeys(reads))
+
+
+def value_reads(value: Any, at: str, *, input_key: str) -> list[Read]:
+    """The state paths that the templates in a JSON value at pointer `at` read."""
+    found: list[Read] = []
+    todo: list[tuple[Any, str]] = [(value, at)]
+    while todo:
+        part, where = todo.pop()
+        if isinstance(part, str):
+            found += template_reads(parse(part), where, input_key=input_key)
+        elif isinstance(part, dict):
+            todo += [(inner, where + pointer(name)) for name, inner in part.items()]
+        elif isinstance(part, list):
+            todo += [(inner, f"{where}/{place}") for place, inner in enumerate(part)]
+    return found
 
 
 def path_read(path: str, at: str, *, optional: bool = False) -> list[Read]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le, Len
 
-from agent_graph.core import chat, mending, model_options, schema
+from agent_graph.core import chat, mending, model_options, schema, tool_loop
 from agent_graph.core.chat import Message
-from agent_graph.core.effects import Answer, CallModel, Done, ModelAnswer
+from agent_graph.core.effects import Answer, CallModel, CallTool, Done, ModelAnswer
 from agent_graph.core.graph import Node
 from agent_graph.core.images import MOST_IMAGES
 from agent_graph.core.issues import Issue, pointer
@@ -67,9 +67,13 @@ class Config(NodeConfig):
     """Pictures shown with the prompt: data URLs, or placeholders of state values that hold them (or a list of them)."""
     fallback_models: Annotated[list[str], Len(0, 16)] = field(default_factory=list)
     """Asked in this order, each with attempts of its own, when the ones before it have failed."""
-    tools: list[Any] = field(default_factory=list)
-    max_tool_rounds: int = 5
-    cache: Any = False
+    tools: Annotated[list[str], Len(0, tool_loop.MOST_TOOLS)] = field(default_factory=list)
+    """What the model may call, as `connection/tool`: tools of the connections in the server's configuration."""
+    max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = 5
+    """Answers with calls that are followed; one more fails the node."""
+    cache: bool = False
+    """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
+    Where the model draws (no `seed`, and no `temperature` of 0), by the same firing of the same node too."""
     evidence_required: bool = False
 
     def __post_init__(self) -> None:
@@ -82,9 +86,6 @@ class Config(NodeConfig):
 CHOOSES: Final = False
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
-    "tools": "a model cannot call tools yet",
-    "max_tool_rounds": "a model cannot call tools yet",
-    "cache": "answers are not cached yet",
     "evidence_required": "nothing checks evidence yet",
 }
 _DURATION: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|ms|s|m|h))+|0")
@@ -101,6 +102,7 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     issues = path_issues(node_id, [(config.input_key, "/input_key"), (config.output_key, "/output_key")])
     issues += _model_issues(node_id, config)
     issues += _message_issues(node_id, config)
+    issues += tool_loop.issues(config.tools, node_id=node_id)
     if isinstance(config.keep_alive, str) and not _DURATION.fullmatch(config.keep_alive[:64]):
         message = 'a number of seconds, or a duration such as "5m"'
         issues.append(Issue("FIELD_INVALID", message, pointer="/keep_alive", node_id=node_id))
@@ -155,26 +157,38 @@ def writes_current(config: Config) -> bool:
     return not config.output_key
 
 
-def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallModel:
-    """Calls the model, reads its answer, and has it mended at most `repair` times.
+def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallModel | CallTool:
+    """Calls the model, then the tools it wants called, reads its answer, and has that mended at most `repair` times.
 
     Raises `NodeFailure` PROMPT_VALUE_MISSING, IMAGE_INVALID and VALUE_TOO_LARGE before any call; MODEL_BAD_REPLY
-    afterwards, with `reason` empty, length, json or schema and the beginning of the text in its details; and
-    PROMPT_TRUNCATED where `on_length` says so.
+    afterwards, with `reason` empty, length, json, schema or tools and the beginning of the text in its details;
+    PROMPT_TRUNCATED where `on_length` says so; MAX_TOOL_ROUNDS_EXCEEDED.
     """
     config: Config = node.config
-    call, refused = _call(node, values), list[JsonObject]()
-    for place, answer in enumerate(answer for answer in answers if isinstance(answer, ModelAnswer)):
+    if len(answers) == 1 and isinstance(only := answers[0], ModelAnswer) and not only.tool_calls:
+        value, unfit = mending.read(node, values.limits, only)
+        if unfit is None:  # nearly always: what was asked need not be made up again
+            return _done(config, values, only, value, refused=[])
+    limit = values.limits.prompt_bytes
+    talk = tool_loop.Talk(_call(node, values), most_rounds=config.max_tool_rounds, most_bytes=limit)
+    refused: list[JsonObject] = []
+    for answer in answers:
+        if talk.take(answer) or not isinstance(answer, ModelAnswer):
+            continue
         value, unfit = mending.read(node, values.limits, answer)
         if unfit is None:
             return _done(config, values, answer, value, refused=refused)
-        mended = mending.asked_again(call, answer, unfit, limit=values.limits.prompt_bytes)
-        if place >= config.repair or mended is None:
+        mended = mending.asked_again(talk.call, answer, unfit, limit=limit)
+        if len(refused) >= config.repair or mended is None:
             said = "; ".join(unfit.problems) + (f" (it was asked to mend {len(refused)} before)" if refused else "")
             mending.fail(node, answer, unfit.reason, said, problems=unfit.problems, refused_before=refused)
         refused.append(mending.refused(answer, unfit))
-        call = mended
-    return call
+        talk.call = replace(mended, format=_format(config), tools=())
+    return talk.wanted[0] if talk.wanted else talk.call
+
+
+def _format(config: Config) -> JsonObject | Literal["json"] | None:
+    return config.output_schema if config.output_schema is not None else "json" if config.json_mode else None
 
 
 def _call(node: Node, values: Values) -> CallModel:
@@ -182,12 +196,15 @@ def _call(node: Node, values: Values) -> CallModel:
     return CallModel(
         messages=chat.rendered(node.prepared, placeholder_values(values, config.input_key), values.limits),
         model=config.model,
-        format=config.output_schema if config.output_schema is not None else "json" if config.json_mode else None,
+        # A host that is told the form of the answer lets the model say nothing else, so not call a tool either.
+        format=None if config.tools else _format(config),
         options=model_options.merged(config.options, config),
         think=config.think,
         keep_alive=config.keep_alive,
         timeout_ms=config.timeout_ms,
         idle_timeout_ms=config.idle_timeout_ms,
+        tools=tool_loop.offered(config.tools),
+        cache=config.cache,
     )
 
 

@@ -184,8 +184,16 @@ MODES: Final[dict[str, Mode]] = {
 def join(mode: str, inputs: Sequence[tuple[str, MaybeJson]], config: JoinConfig) -> JsonValue:
     """The joined value of `inputs`, pairs of name and value in the order of the spec.
 
+    Raises `NodeFailure` as `present` does, and JOIN_QUORUM_NOT_MET where `require` demands what was not reached.
+    """
+    return MODES[mode](present(inputs, config), config)
+
+
+def present(inputs: Sequence[tuple[str, MaybeJson]], config: JoinConfig) -> list[Item]:
+    """What takes part, in order; what is missing as null, or left out where `on_missing` is ``skip``.
+
     Raises `NodeFailure` JOIN_NO_INPUTS when all are missing, JOIN_INPUT_MISSING (details.inputs) when one is and
-    `on_missing` is ``error``, JOIN_QUORUM_NOT_MET where `require` demands what was not reached.
+    `on_missing` is ``error``.
     """
     items: list[Item] = [(name, None if isinstance(value, Missing) else value) for name, value in inputs]
     missing = [name for name, value in items if value is None]
@@ -195,7 +203,7 @@ def join(mode: str, inputs: Sequence[tuple[str, MaybeJson]], config: JoinConfig)
         raise NodeFailure("JOIN_INPUT_MISSING", f"these inputs hold no value: {', '.join(missing)}", inputs=missing)
     if config.on_missing == "skip":
         items = [(name, value) for name, value in items if value is not None]
-    return MODES[mode](items, config)
+    return items
 
 
 def failed_item(value: JsonValue) -> bool:

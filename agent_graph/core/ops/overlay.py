@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import statepath
@@ -116,12 +117,18 @@ class Overlay:
         return {key: value for key, value in found.items() if not isinstance(value, Missing)}
 
     def _key(self, key: str) -> MaybeJson:
-        value = self._changed[key] if key in self._changed else self._values.read(pointer(key))
+        value = self._changed[key] if key in self._changed else self._values.read(_whole(key))
         if key in self._gathered:
             for operand in self._gathered.pop(key):
                 value = fold(self._values.reducer(key), value, operand)
             self._changed[key] = value
         return value
+
+
+@lru_cache(maxsize=4096)  # the same few keys, at every step
+def _whole(key: str) -> str:
+    """The path of a top-level key, whatever its name."""
+    return pointer(key)
 
 
 def check_bounds(value: JsonValue, *, limits: Limits) -> None:

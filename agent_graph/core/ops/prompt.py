@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from agent_graph.core.effects import MaybeJson, Missing
@@ -18,6 +19,8 @@ from agent_graph.core.jsonvalue import canonical, text_of
 from agent_graph.errors import NodeFailure
 
 _PLACEHOLDER: Final = r"""(?:[^\W\d][\w-]*(?:\.[\w-]+)*|/(?:[^\s{}"'~?|]|~[01])*)(?:\?|\|json)?"""
+_KEPT_CHARS: Final = 4_000
+"""Longer texts are parsed each time."""
 _TOKEN: Final = re.compile(rf"\{{(\{{{_PLACEHOLDER}\}})\}}|\{{({_PLACEHOLDER})\}}")
 
 
@@ -61,6 +64,15 @@ class Template:
 
 def parse(text: str) -> Template:
     """The template written as `text`; every text is one."""
+    return _kept(text) if len(text) <= _KEPT_CHARS else _parse(text)
+
+
+@lru_cache(maxsize=2048)  # a check of a graph asks for the same few texts again and again
+def _kept(text: str) -> Template:
+    return _parse(text)
+
+
+def _parse(text: str) -> Template:
     parts: list[str | Placeholder] = []
     literal: list[str] = []
     at = 0

@@ -6,7 +6,7 @@ import pytest
 
 from agent_graph.core.effects import Done, Write
 from agent_graph.core.nodes import join
-from agent_graph.core.nodes.base import Read
+from agent_graph.core.nodes.base import Read, Target
 from agent_graph.errors import NodeFailure
 from tests.core.nodes.seen import Seen, found, node, step
 
@@ -120,7 +120,7 @@ def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: 
 def test_a_field_of_another_mode_is_a_warning_that_names_its_mode() -> None:
     (issue,) = join.check("n", join.Config(inputs=BOTH, require=True))
     assert issue.severity == "warning"
-    assert "`quorum` and `all_success`" in issue.message
+    assert "`quorum` and `all_success` and `vote`" in issue.message
 
 
 @pytest.mark.parametrize(("require", "severity"), [(True, "error"), (False, "warning")])
@@ -129,5 +129,83 @@ def test_a_quorum_nobody_can_reach_is_an_error_where_it_is_required(require: boo
     assert (issue.code, issue.severity) == ("JOIN_QUORUM_IMPOSSIBLE", severity)
 
 
-def test_ways_of_waiting_and_voting_are_not_there_yet() -> None:
-    assert {"wait", "cancel_rest", "on_deadlock", "method", "min_agreement"} <= set(join.UNAVAILABLE)
+def test_ways_of_waiting_are_not_there_yet() -> None:
+    assert {"wait", "cancel_rest"} <= set(join.UNAVAILABLE)
+
+
+# -- votes: what counts as a ballot and who wins is in test_votes ------------------------------------------------------
+
+VOTE = {"inputs": BOTH, "output": "o", "mode": "vote"}
+
+
+def test_a_vote_writes_its_outcome_and_goes_on() -> None:
+    made = step(node("join", **VOTE, candidates=["A ", "B"]), Seen({"ra": "A", "rb": {"choice": "A"}}))
+    assert (made.output["winner"], made.transition, made.targets) == ("A", "", None)
+    assert made.writes == (Write("set", ("o",), made.output),)
+    assert step(node("join", inputs=BOTH, mode="vote"), Seen({"ra": "A"})).current["abstained"] == ["rb"]
+
+
+def test_a_missing_voter_may_be_no_voter_at_all() -> None:
+    assert step(node("join", **VOTE, on_missing="skip"), Seen({"ra": "A"})).output["voters"] == 1
+    with pytest.raises(NodeFailure, match="no input holds a value"):
+        step(node("join", **VOTE), Seen())
+
+
+@pytest.mark.parametrize(
+    ("state", "targets", "transition"),
+    [({"ra": "A", "rb": "A"}, None, "decided"), ({"ra": "A", "rb": "B"}, ("x", "y"), "deadlock")],
+)
+def test_a_vote_without_a_winner_can_go_elsewhere(
+    state: dict[str, object], targets: tuple[str, ...] | None, transition: str
+) -> None:
+    made = step(node("join", **VOTE, on_deadlock=["x", "y", "x"]), Seen(state))
+    assert (made.targets, made.transition) == (targets, transition)
+    assert made.output["deadlock"] == (None if targets is None else "tie")
+
+
+def test_a_deadlock_that_leads_nowhere_ends_the_branch() -> None:
+    made = step(node("join", **VOTE, on_deadlock=[]), Seen({"ra": "A", "rb": "B"}))
+    assert made.targets == ("END",)
+
+
+@pytest.mark.parametrize(("path", "current"), [("names", None), ("", ["A", "B"]), ("__input__", ["A", "B"])])
+def test_candidates_may_stand_in_the_state(path: str, current: object) -> None:
+    state = {"ra": "A", "rb": "C", "names": ["A", "B"]}
+    where = {"candidates_path": path} if path else {"candidates": ["A", "B"]}
+    with pytest.raises(NodeFailure, match="there is no candidate 'C'") as failed:
+        step(node("join", **VOTE, **where), Seen(state, current=current))
+    assert failed.value.code == "VOTE_BALLOT_INVALID"
+    assert join.reads(join.Config(**VOTE, candidates_path="names"))[-1] == Read("names", "/candidates_path")
+
+
+def test_candidates_that_are_not_there_are_the_nodes_failure() -> None:
+    with pytest.raises(NodeFailure) as failed:
+        step(node("join", **VOTE, candidates_path="nothing"), Seen({"ra": "A"}))
+    assert failed.value.code == "VOTE_CANDIDATES_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("config", "issues"),
+    [
+        ({"on_deadlock": ["x"], "min_agreement": 0.5, "method": "borda", "candidates": ["a", "b"]}, []),
+        ({"candidates": ["a", "b", " a"]}, [("FIELD_INVALID", "/candidates/2")]),
+        ({"candidates": ["a"], "candidates_path": "k"}, [("FIELD_CONFLICT", "/candidates_path")]),
+        ({"on_deadlock": [], "require": True}, [("FIELD_CONFLICT", "/on_deadlock")]),
+        ({"ballot_path": "a..b"}, [("STATE_PATH_INVALID", "/ballot_path")]),
+        ({"inputs": []}, [("FIELD_REQUIRED", "/inputs")]),
+        (
+            {"mode": "quorum", "on_deadlock": ["x"], "tie_break": "order"},
+            [("FIELD_UNUSED", "/on_deadlock"), ("FIELD_UNUSED", "/tie_break")],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_vote_is_found_at_its_place(
+    config: dict[str, object], issues: list[tuple[str, str]]
+) -> None:
+    assert sorted(found("join", **(VOTE | config))) == sorted(issues)
+
+
+def test_only_a_vote_has_targets_of_its_own() -> None:
+    config = join.Config(**VOTE, on_deadlock=["x", "END"])
+    assert list(join.targets(config)) == [Target("x", "/on_deadlock/0"), Target("END", "/on_deadlock/1")]
+    assert list(join.targets(join.Config(inputs=BOTH, on_deadlock=["x"]))) == []

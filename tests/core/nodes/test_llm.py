@@ -144,6 +144,15 @@ def test_what_the_host_noticed_becomes_a_warning() -> None:
     assert made.warnings == (Warning_("OPTION_UNKNOWN", "m"), Warning_("MODEL_WARNING", ""))
 
 
+def test_a_prompt_that_was_cut_is_a_warning_or_an_error_as_the_node_says() -> None:
+    cut = {"code": "PROMPT_TRUNCATED", "message": "it was cut", "details": {"prompt_tokens": 7}}
+    made = step(node("llm"), Seen(), [said("x", warnings=(cut,))])
+    assert made.warnings == (Warning_("PROMPT_TRUNCATED", "it was cut", {"prompt_tokens": 7}),)
+    error = failure(node("llm", on_length="error"), said("x", warnings=({"code": "OPTION_UNKNOWN"}, cut)))
+    assert (error.code, error.failure_class, error.details) == ("PROMPT_TRUNCATED", "refused", {"prompt_tokens": 7})
+    assert step(node("llm", on_length="error"), Seen(), [said("x")]).output == "x"
+
+
 # JSON answers
 
 
@@ -312,4 +321,4 @@ def test_an_unknown_option_is_a_warning_with_the_likely_one() -> None:
 
 
 def test_what_nothing_acts_on_yet_is_named() -> None:
-    assert {"tools", "cache", "evidence_required", "mutex"} <= set(llm.UNAVAILABLE)
+    assert {"evidence_required"} <= set(llm.UNAVAILABLE)

@@ -9,10 +9,13 @@ from types import ModuleType
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from agent_graph.core.nodes import NODE_TYPES, UNAVAILABLE_TYPES
+from agent_graph.core.nodes import DECLARED_TYPES, KNOWN_TYPES, NODE_TYPES, UNAVAILABLE_TYPES
 from agent_graph.core.nodes.base import NodeConfig, NodeType
 
-REQUIRED = {"state_transform": {"operations": [{"op": "set"}]}, "loop": {"entry": "a", "exit": "END"}}
+REQUIRED = {
+    "state_transform": {"operations": [{"op": "set"}]}, "loop": {"entry": "a", "exit": "END"},
+    "subgraph": {"graph_name": "g"},
+}  # fmt: skip
 each_type = pytest.mark.parametrize(("name", "module"), NODE_TYPES.items(), ids=list(NODE_TYPES))
 
 
@@ -49,3 +52,18 @@ def test_a_type_is_available_or_not() -> None:
         "llm", "router", "passthrough", "state_transform", "join", "parallel", "subgraph", "loop", "human_approval",
         "signal", "timer", "tool", "http", "graphql",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(DECLARED_TYPES))
+def test_a_type_nobody_performs_yet_is_known_to_the_checker(name: str) -> None:
+    form = KNOWN_TYPES[name]
+    config = (
+        form.Config(**{"connection": "c", **({"tool": "t"} if name == "tool" else {})})
+        if name != "graphql"
+        else (
+            form.Config(connection="c", document="{ x }")  # type: ignore[call-arg]  # a module's own class
+        )
+    )
+    assert (form.CHOOSES, name in UNAVAILABLE_TYPES) == (False, True)
+    assert (form.writes_current(config), list(form.writes("a", config))) == (True, [])
+    assert list(form.targets(config)) == []

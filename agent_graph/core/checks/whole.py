@@ -1,0 +1,91 @@
+"""Every check of a graph whose parts are right, one after the other, and what is stored with its version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_graph.core import conflicts, cycles, iterations, results
+from agent_graph.core.checks import acting, endings, outcomes, quorums, reading, rounds
+from agent_graph.core.checks.shape import Shape
+from agent_graph.core.issues import Issue
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.topology import Topology
+
+if TYPE_CHECKING:
+    from agent_graph.core.spec import ParsedNode, ParsedSpec
+    from agent_graph.core.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of the checks."""
+
+    stored: JsonObject
+    """What is kept with the version."""
+    topology: Topology
+    issues: list[Issue]
+
+
+def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
+    """Every issue of the graph as a whole, and what is stored with its version."""
+    top: Any = parsed.top
+    ways = wiring.ways(built)
+    least = iterations.default_bound(iterations.loop_bounds(wiring), built)
+    declared = top.get("max_iterations")
+    output, ambiguous = results.infer(wiring, built, ways, declared=top.get("output_key", ""))
+    bound = least if declared is None else declared
+    shape = Shape(wiring.nodes, wiring.index, built, ways, top, output, bound)
+    issues = [*_unreachable(wiring, built), *_without_default(wiring)]
+    issues += cycles.endless_cycles(wiring, built, ways)
+    if declared is not None:
+        issues += iterations.too_few(wiring, built, ways, declared=declared)
+    issues += conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
+    issues += ambiguous
+    issues += _of(shape)
+    compiled: JsonObject = {
+        "topology": built.to_json(),
+        "max_iterations": bound,
+        "output": {"path": output.path, "declared": output.declared, "by_end": dict(output.by_end)},
+    }
+    return Judged(compiled, built, issues)
+
+
+def _of(shape: Shape) -> Iterator[Issue]:
+    yield from endings.no_path_to_end(shape)
+    yield from reading.unanswered_reads(shape)
+    yield from outcomes.unwritten_output(shape)
+    yield from outcomes.unread_outputs(shape)
+    yield from quorums.impossible_quorums(shape)
+    yield from rounds.round_issues(shape)
+    yield from acting.late_approvals(shape)
+    yield from acting.unsafe_retries(shape)
+    yield from acting.changes_without_rework(shape)
+
+
+def _unreachable(wiring: Wiring, built: Topology) -> list[Issue]:
+    return [
+        Issue("NODE_UNREACHABLE", f'nothing leads to "{node.id}"', severity="warning", pointer=node.pointer(),
+              node_id=node.id)
+        for place, node in enumerate(wiring.nodes)
+        if not built.reachable >> place & 1
+    ]  # fmt: skip
+
+
+def _without_default(wiring: Wiring) -> list[Issue]:
+    message = "a router whose rules all fail fails the run; say `default`, and `[]` if the branch may end there"
+    return [
+        Issue("NO_DEFAULT_ROUTE", message, severity="warning", pointer=node.pointer(), node_id=node.id,
+              fix=_default_fix(node))
+        for node in wiring.nodes
+        if node.type == "router" and node.config.default is None
+    ]  # fmt: skip
+
+
+def _default_fix(node: ParsedNode) -> tuple[JsonObject, ...]:
+    config: Any = node.minimal.get("config", {})
+    kept = {name: value for name, value in config.items() if name not in node.moved}
+    if kept:
+        return ({"op": "add", "path": node.pointer("/default"), "value": []},)
+    return ({"op": "add", "path": node.pointer() + "/config", "value": {"default": []}},)

@@ -1,0 +1,51 @@
+"""The two facts of a tool call: recorded before it is made, and its result before anybody reads it; makes no call.
+
+A call that was under way when its process ended is `unsure`: it may have done its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_graph.core import events as e
+from agent_graph.core.effects import Answer, CallTool, ToolAnswer
+from agent_graph.core.firing import Firing
+from agent_graph.core.graph import Graph
+from agent_graph.core.run import Run
+
+
+def kept(answers: Sequence[Answer]) -> list[Answer]:
+    """What of a failed attempt the next one starts from: all up to the last result of a tool.
+
+    What a tool did is done; asking the model from the beginning would do it again.
+    """
+    last = max((place for place, answer in enumerate(answers) if isinstance(answer, ToolAnswer)), default=-1)
+    return list(answers[: last + 1])
+
+
+def called(firing: Firing, call: CallTool, attempt: int) -> tuple[e.ToolCalled | None, CallTool]:
+    """The fact to record before a call is made, None when the log has it, and the call as it is to be made."""
+    begun = firing.calling is not None and firing.calling[0] == call.call_id
+    made = replace(call, unsure=begun and firing.unsure)
+    if firing.calling == (call.call_id, attempt):
+        return None, made
+    fact = e.ToolCalled(
+        firing.path, call.call_id, call.name, call.arguments, call.connection, call.tool, attempt
+    )  # fmt: skip
+    return fact, made
+
+
+def fold_called(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolCalled) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None:
+        firing.calling = (fact.call_id, fact.attempt)
+
+
+def fold_answered(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolAnswered) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+        firing.calling, firing.unsure = None, False
+        firing.answers.append(ToolAnswer(fact.call_id, fact.text, fact.failed))
+        run.out.pop(firing.path, None)
+        run.open[firing.path] = firing
