@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.graph import Graph
+from agent_graph.core.nodes.tool import Config as Tool
 from agent_graph.core.policy import Case, Finding, PolicyBook, Profile
 from agent_graph.core.policy import rules as rules_module
 from agent_graph.core.policy.case import behind_gate
@@ -18,12 +20,14 @@ from agent_graph.core.policy.rules import RULES
 from agent_graph.core.policy.verdict import judge
 
 
-def graph(*nodes: dict[str, Any], edges: tuple[tuple[str, str], ...] = (), **more: Any) -> Graph:
+def graph(
+    *nodes: dict[str, Any], edges: tuple[tuple[str, str], ...] = (), inner: tuple[Graph, ...] = (), **more: Any
+) -> Graph:
     spec = {
         "name": "held", "entry": nodes[0]["id"], "nodes": list(nodes),
         "edges": [{"from": a, "to": b} for a, b in edges], **more,
     }  # fmt: skip
-    compiled = compile_graph(spec)
+    compiled = compile_graph(spec, stored={(one.name, ""): one for one in inner})
     assert compiled.graph is not None, compiled.issues
     return compiled.graph
 
@@ -133,6 +137,57 @@ def test_a_way_around_the_gate_is_found() -> None:
     assert codes(profile, Case(held)) == [("APPROVAL_REQUIRED", "ask", "approval_before")]
 
 
+def test_a_graph_in_a_graph_is_held_to_the_same_and_named_by_its_place() -> None:
+    inner = graph(ask(model="mistral"), name="inner")
+    middle = graph(node("twice", "subgraph", graph_name="inner"), name="middle", inner=(inner,))
+    outer = graph(
+        node("gate", "human_approval", prompt="May it?"), node("free", "subgraph", graph_name="middle"),
+        node("held", "subgraph", graph_name="middle"), node("start"),
+        edges=(("start", "gate"), ("start", "free"), ("gate", "held")), entry="start", inner=(middle,),
+        output_key="x",
+    )  # fmt: skip
+    models = judge(Profile("own", models=("qwen3*",)), Case(outer)).violations
+    assert {one.where for one in models} == {"free/twice/ask", "held/twice/ask"}
+    gates = judge(Profile("own", approval_before=("llm",)), Case(outer)).violations
+    assert [one.where for one in gates] == ["free/twice/ask"]
+    assert judge(Profile("own", max_nodes=5), Case(outer)).decision == "deny"
+    assert judge(Profile("own", max_nodes=6, pinned_subgraphs=True), Case(outer)).decision == "allow"
+
+
+def test_what_is_as_the_profile_wants_it_is_not_told() -> None:
+    inner = graph(ask(), name="inner")
+    held = graph(
+        node("gate", "human_approval", prompt="May it?", channels=["cli"]), node("one", "subgraph", graph_name="inner"),
+        node("two", "subgraph", graph_name="inner"), edges=(("gate", "one"), ("one", "two")), inner=(inner,),
+    )  # fmt: skip
+    profile = Profile(
+        "own", node_types=("human_approval", "subgraph", "llm"), channels=("cli", "console"), approval_before=("llm",),
+        max_nodes=4, requirements=("R1",), review=("requirements",),
+    )  # fmt: skip
+    warned = judge(profile, Case(held)).to_json()
+    assert warned["decision"] == "review"
+    said = "no node carries the requirement R1"
+    assert warned["warnings"] == [{"code": "REQUIREMENT_NOT_COVERED", "message": said, "rule": "requirements"}]
+
+
+def test_a_graph_that_another_program_stored_without_a_version_is_not_pinned() -> None:
+    inner = graph(ask(), name="inner")
+    outer = graph(node("sub", "subgraph", graph_name="inner"), inner=(inner,))
+    loose = replace(outer, nodes=(replace(outer.nodes[0], config=replace(outer.nodes[0].config, graph_version="")),))
+    found = codes(Profile("own", pinned_subgraphs=True), Case(loose))
+    assert found == [("SUBGRAPH_NOT_PINNED", "sub", "pinned_subgraphs")]
+
+
+def test_tools_of_connections_that_are_not_allowed_are_named() -> None:
+    held = graph(ask(tools=["library/search", "shell/run"]))
+    found = judge(Profile("own", connections=("library",)), Case(held)).violations
+    assert [(one.code, one.where) for one in found] == [("CONNECTION_NOT_ALLOWED", "ask")]
+    assert "shell" in found[0].message
+    acting = replace(held, nodes=(replace(held.nodes[0], type="tool", config=Tool(connection="shell", tool="run")),))
+    assert judge(Profile("own", connections=("library",)), Case(acting)).decision == "deny"
+    assert judge(Profile("own", connections=("*",)), Case(acting)).decision == "allow"
+
+
 def test_a_profile_is_read_with_everything_that_is_wrong_with_it_at_once() -> None:
     profile, problems = read_profile(
         "own", {"max_node": 3, "max_nodes": 0, "max_edges": True, "pinned_subgraphs": 1, "models": "qwen3",
@@ -141,17 +196,7 @@ def test_a_profile_is_read_with_everything_that_is_wrong_with_it_at_once() -> No
     )  # fmt: skip
     said = {(one.code, one.field) for one in problems}
     assert ("POLICY_RULE_UNKNOWN", "max_node") in said
-    wrong = [
-        "max_nodes",
-        "max_edges",
-        "pinned_subgraphs",
-        "models",
-        "channels",
-        "connections",
-        "node_types",
-        "review",
-        "budgets",
-    ]
+    wrong = {"max_nodes", "max_edges", "pinned_subgraphs", "models", "channels", "connections", "node_types"}
     assert {("POLICY_VALUE_INVALID", name) for name in wrong | {"review", "budgets"}} < said
     assert "did you mean" in next(one.message for one in problems if one.field == "max_node")
     assert profile == Profile("own", requirements=("R1",))
@@ -199,6 +244,11 @@ def test_the_verdict_shows_the_policy_in_force_without_what_it_leaves_open() -> 
     assert body["effective_policy"] == {"name": "own", "max_nodes": 3, "channels": ["cli"]}
     assert body["decision"] == "allow"
     assert body["violations"] == body["warnings"] == []
+    denied = judge(Profile("own", models=(), review=("models",)), Case(graph(ask()))).to_json()
+    message = "this node asks whichever model is the default, and the default is not set; name a model"
+    found = {"code": "MODEL_NOT_ALLOWED", "message": message, "rule": "models", "node_path": "ask"}
+    assert denied["warnings"] == [found]
+    assert judge(Profile("own", max_input_bytes=1), Case(graph(ask()), input_bytes=1)).decision == "allow"
 
 
 def test_every_field_of_a_profile_has_a_rule_that_reads_it() -> None:

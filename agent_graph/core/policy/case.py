@@ -79,7 +79,7 @@ class Case:
 def _inside(place: Place) -> Iterator[Place]:
     gated: list[bool] | None = None
     for node in place.graph.nodes:
-        inner = getattr(place.graph, "subgraphs", {}).get(getattr(node.config, "graph_version", ""))
+        inner = place.graph.subgraphs.get(getattr(node.config, "graph_version", ""))
         if inner is not None:
             gated = gated or behind_gate(place.graph)
             yield Place(f"{place.where}{node.id}/", inner, place.gated or gated[node.index])

@@ -175,19 +175,17 @@ def _over(what: str, actual: int, most: int | None, *, where: str = "") -> Itera
 
 def _texts(config: Any) -> Iterator[str]:
     for name in ("prompt", "system"):
-        text = getattr(config, name, "")
-        if isinstance(text, str):
-            yield text
-    for message in getattr(config, "messages", ()) or ():
-        yield str(message.get("content", "") if isinstance(message, dict) else message.content)
+        yield getattr(config, name, "")
+    for message in getattr(config, "messages", ()):
+        yield message.content
 
 
 def _connections(config: Any) -> Iterator[str]:
     name = getattr(config, "connection", "")
     if name:
         yield name
-    for tool in getattr(config, "tools", ()) or ():
-        yield str(tool).partition("/")[0]
+    for tool in getattr(config, "tools", ()):
+        yield tool.partition("/")[0]
 
 
 def _listed(names: Sequence[str]) -> str:
