@@ -157,14 +157,15 @@ def test_a_graph_in_a_graph_is_held_to_the_same_and_named_by_its_place() -> None
 def test_what_is_as_the_profile_wants_it_is_not_told() -> None:
     inner = graph(ask(), name="inner")
     held = graph(
-        node("gate", "human_approval", prompt="May it?", channels=["cli"]), node("one", "subgraph", graph_name="inner"),
+        node("gate", "human_approval", prompt="May it?"), node("one", "subgraph", graph_name="inner"),
         node("two", "subgraph", graph_name="inner"), edges=(("gate", "one"), ("one", "two")), inner=(inner,),
     )  # fmt: skip
     profile = Profile(
         "own", node_types=("human_approval", "subgraph", "llm"), channels=("cli", "console"), approval_before=("llm",),
         max_nodes=4, requirements=("R1",), review=("requirements",),
     )  # fmt: skip
-    warned = judge(profile, Case(held)).to_json()
+    closed = replace(held.nodes[0], config=replace(held.nodes[0].config, channels=["cli"]))
+    warned = judge(profile, Case(replace(held, nodes=(closed, *held.nodes[1:])))).to_json()
     assert warned["decision"] == "review"
     said = "no node carries the requirement R1"
     assert warned["warnings"] == [{"code": "REQUIREMENT_NOT_COVERED", "message": said, "rule": "requirements"}]

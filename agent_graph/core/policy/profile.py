@@ -86,7 +86,7 @@ BUILT_IN: Final[Mapping[str, Profile]] = MappingProxyType({
     "strict": Profile(
         "strict", max_nodes=200, max_edges=1_000, max_iterations=500, max_loop_rounds=20, max_parallelism=8,
         max_prompt_bytes=65_536, max_input_bytes=262_144, max_llm_calls=200, max_wall_clock_ms=3_600_000,
-        channels=("elicitation", "console", "cli"), approval_before=EFFECTS, pinned_subgraphs=True,
+        approval_before=EFFECTS, pinned_subgraphs=True,
     ),
 })  # fmt: skip
 """`baseline` holds a graph to what this server can do and to nothing else."""

@@ -175,8 +175,8 @@ def _over(what: str, actual: int, most: int | None, *, where: str = "") -> Itera
 
 def _texts(config: Any) -> Iterator[str]:
     for name in ("prompt", "system"):
-        yield getattr(config, name, "")
-    for message in getattr(config, "messages", ()):
+        yield getattr(config, name, None) or ""
+    for message in getattr(config, "messages", None) or ():
         yield message.content
 
 
@@ -184,7 +184,7 @@ def _connections(config: Any) -> Iterator[str]:
     name = getattr(config, "connection", "")
     if name:
         yield name
-    for tool in getattr(config, "tools", ()):
+    for tool in getattr(config, "tools", None) or ():
         yield tool.partition("/")[0]
 
 
