@@ -13,6 +13,7 @@ from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.connections import Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
@@ -73,7 +74,9 @@ async def open_app(
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
-        shell = Shell(store, clock, Notify(), models, Limiter())
+        connections = Connections()  # this version makes none
+        opened.push_async_callback(connections.aclose)
+        shell = Shell(store, clock, Notify(), models, Limiter(), connections)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -126,6 +129,7 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
+    from agent_graph.tools.load import load
     from agent_graph.tools.status import model_host, named_hosts
 
     found = [machine(__version__)]
@@ -133,6 +137,8 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     if settings.data_dir is not None:
         about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
         found += about_store
+        busy = await load(settings.data_dir)
+        found += [] if busy is None else [busy]
     found.append(clock(now_ms, newest_ms=newest_ms))
     models = _models(settings, None, remark=None)
     try:

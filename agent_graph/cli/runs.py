@@ -226,13 +226,15 @@ async def _follow(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int
 
 
 def _event(event: Any, *, whole: bool = False) -> str:
-    """An event in one line: seq, time, type, where, and the rest as JSON."""
+    """An event in one line: seq, time, type, where, how long what it ends took, and the rest as JSON."""
     rest = {
         name: value
         for name, value in event.items()
-        if name not in ("seq", "at_ms", "type", "prev", "firing", "node_path", "node_id")
+        if name not in ("seq", "at_ms", "type", "prev", "firing", "node_path", "node_id", "duration_ms")
+        and (name, value) != ("attempt", 1)
     }
-    words = compact(rest) if rest else ""
+    took = f"{event['duration_ms']} ms  " if "duration_ms" in event else ""
+    words = took + (compact(rest) if rest else "")
     at = datetime.fromtimestamp(event["at_ms"] / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
     return (
         f"{event['seq']:>5}  {at}  {event['type']:<20} {one_line(str(event.get('firing', ''))):<24} "

@@ -29,8 +29,10 @@ def selections(kind: str, config: Any, out: tuple[int, ...], index: dict[str, in
         case "loop":
             found = [nodes([config.entry]), nodes([config.exit])]
             found += [nodes(config.on_limit)] if config.on_limit is not None else []
-        case "parallel":
+        case "parallel" if config.for_each is None:
             found = [nodes([branch["entry"] for branch in config.branches])]
+        case "parallel" if not config.graph_name:
+            found = [nodes([config.entry])]
         case "human_approval":
             found = _gate(config, out, nodes)
         case "join" if config.mode == "vote" and config.on_deadlock is not None:

@@ -57,7 +57,7 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored =
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits)
     inner, wrong = nesting.pins(parsed, stored)
-    issues += [*more, *wrong, *nesting.too_deep(inner, parsed)]
+    issues += [*more, *wrong]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues))
     spec = nesting.pinned(minimal(parsed), inner)
@@ -67,6 +67,9 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored =
     configs = _configs(spec) if inner else [(node.type, node.config) for node in parsed.nodes]
     graph = _graph(spec, digest(spec), kept, configs=configs, topology=checked.topology,
                    subgraphs={one.version: one for one in inner.values()})  # fmt: skip
+    deep = nesting.too_deep(graph, parsed)
+    if deep:
+        return Compiled(None, _as_sent(raw, [*issues, *deep]))
     return Compiled(graph, _as_sent(raw, issues), kept)
 
 
@@ -134,9 +137,14 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[Judged | None, list[Is
         return None, issues
     if any(_is_of_shape(issue) for issue in issues):
         return None, issues  # what follows would be guessed from a shape that will change
+    from agent_graph.core import regions
     from agent_graph.core.checks.whole import judge
 
-    judged = judge(parsed, wiring, wiring.topology())
+    built = wiring.topology()
+    built.regions, found = regions.over_data(wiring, built)
+    if found:
+        return None, [*issues, *found]  # what runs where is not known
+    judged = judge(parsed, wiring, built)
     return judged, [*issues, *judged.issues]
 
 

@@ -121,6 +121,10 @@ def without_defaults(kind: str, given: Mapping[str, Any]) -> JsonObject:
                 kept["rules"] = [_plain_rule(rule) for rule in kept["rules"]]
             if isinstance(kept.get("routes"), dict):
                 kept["routes"] = [[text, targets] for text, targets in kept["routes"].items()]
+        case "parallel":
+            if isinstance(each := kept.get("for_each"), dict):
+                usual_each = {"path": "", "as": "item", "index_as": "index", "wait": "all"}
+                kept["for_each"] = {k: v for k, v in each.items() if usual_each.get(k) != v}
         case "state_transform":
             kept["operations"] = [_plain_operation(operation) for operation in kept["operations"]]
         case _:

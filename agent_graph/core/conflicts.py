@@ -15,6 +15,7 @@ from agent_graph.core.choices import EXIT, Selections, can_end
 from agent_graph.core.issues import Issue
 from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.ops.transforms import overwrites
+from agent_graph.core.regions import OUTSIDE, innermost
 from agent_graph.core.topology import Topology, bits
 from agent_graph.core.wiring import Wiring
 
@@ -93,14 +94,20 @@ def write_conflicts(
 def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dict[int, list[Path]]:
     """By node that can run: the paths it writes, without those whose key has a reducer."""
     found: dict[int, list[Path]] = {}
+    home = innermost(built.regions, built.node_count)
     for place, node in enumerate(wiring.nodes):
         if not built.reachable >> place & 1:
             continue
         for text in KNOWN_TYPES[node.type].writes(node.id, node.config):
             path = statepath.split(text)
             if not any(".".join(path[:length]) in reducers for length in range(1, len(path) + 1)):
-                found.setdefault(place, []).append(path)
+                found.setdefault(place, []).append((_state(home[place]), *path))
     return found
+
+
+def _state(fork: int) -> str:
+    """Names the state a node writes to: that of its graph, or that of an item of `fork`. The first step of paths."""
+    return "" if fork == OUTSIDE else str(fork)
 
 
 def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dict[Path, tuple[set[int], set[int]]]:
@@ -109,6 +116,7 @@ def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> d
     Contributions to such a key go together, but not with a `replace` or `delete` beside them (engine.md 3).
     """
     found: dict[Path, tuple[set[int], set[int]]] = {}
+    home = innermost(built.regions, built.node_count)
     for place, node in enumerate(wiring.nodes):
         if not built.reachable >> place & 1:
             continue
@@ -117,7 +125,8 @@ def _gathered(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> d
             path = statepath.split(text)
             for length in range(1, len(path) + 1):
                 if ".".join(path[:length]) in reducers:
-                    overwriters, everybody = found.setdefault(path[:length], (set(), set()))
+                    key = (_state(home[place]), *path[:length])
+                    overwriters, everybody = found.setdefault(key, (set(), set()))
                     everybody.add(place)
                     if text in over:
                         overwriters.add(place)
@@ -279,12 +288,12 @@ def _shared(left: Sequence[Path], right: Sequence[Path]) -> Path:
 
 
 def _issue(wiring: Wiring, path: Path, nodes: Sequence[int], *, gathered: bool) -> Issue:
-    key, names = ".".join(path), [f'"{wiring.nodes[node].id}"' for node in nodes]
+    key, names = ".".join(path[1:]), [f'"{wiring.nodes[node].id}"' for node in nodes]
     repair = (
         "its reducer gathers what is contributed, and a `replace` or `delete` beside that would throw some of it away:"
         " do that before the branches part or after they meet"
         if gathered
-        else f"nothing says which counts: give them keys of their own and join these, or name a reducer for `{path[0]}`"
+        else f"nothing says which counts: give them keys of their own and join these, or name a reducer for `{path[1]}`"
     )
     message = f"{', '.join(names[:-1])} and {names[-1]} write `{key}` side by side, and {repair}"
     first, *others = (wiring.nodes[node].pointer() for node in nodes)

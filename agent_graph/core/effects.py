@@ -143,8 +143,8 @@ class OpenFrames:
     """Run what stands inside this node: one frame for each of `inputs`, and go on with what they come to."""
 
     inputs: Sequence[JsonValue]
-    width: int = 1
-    """How many of them may be open at a time."""
+    width: int | None = None
+    """How many of them may be open at a time; None = as many as calls of the run may be under way."""
     enough: int | None = None
     """With so many results the rest is cancelled; None = all of them."""
     graph_version: str = ""
@@ -152,6 +152,8 @@ class OpenFrames:
     recursion: bool = False
     names: tuple[str, str] = ("", "")
     """Under which keys an item and its place are in the state of its frame; "" = none."""
+    policy: Literal["fail_fast", "collect_partial", "ignore"] = "fail_fast"
+    """What becomes of a frame that fails: the node fails, or {error} is in its place, or null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Firing:
     calling: tuple[str, int] | None = None
     """The tool call that was made and not answered yet: its id, and the attempt it was made in."""
     unsure: bool = False
-    """Whoever made that call is gone: nobody knows what came of it."""
+    """It was made before, in an attempt that did not live to hear the answer: nobody knows what came of it."""
 
     @property
     def declared(self) -> Node:

@@ -19,7 +19,7 @@ from agent_graph.core.places import admit, remove
 from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
-Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken
+Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken | e.ItemsClosed
 STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
 
 
@@ -63,7 +63,6 @@ def _resumed(graph: Graph, run: Run, event: e.Event, fact: e.RunResumed) -> None
     for firing in run.open.values():
         # A call that is wanted still is made again as a new attempt; one that was answered only needs its step.
         firing.restart = firing.attempt > 0
-        firing.unsure = firing.calling is not None
 
 
 def _cancel_requested(graph: Graph, run: Run, event: e.Event, fact: e.RunCancelRequested) -> None:
@@ -276,6 +275,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.Warned: _told,
     e.LoopExhausted: _told,
     e.RouteTaken: _told,
+    e.ItemsClosed: _told,
     e.FiringCancelled: _firing_cancelled,
     e.ApprovalOpened: _opened,
     e.ApprovalVoted: _voted,
@@ -283,4 +283,4 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.ApprovalExpired: _expired,
     e.ApprovalWithdrawn: _withdrawn,
 }
-"""`route_taken`, `loop_exhausted`, `write_conflict` and `warning` tell people; nothing depends on them."""
+"""What `_told` folds tells people; nothing depends on it."""

@@ -97,7 +97,8 @@ def _first_keys(path: str) -> set[str]:
 
 def _go_on(run: Run, firing: Firing, mine: Owned) -> None:
     """Open as many frames as there is room for; when none is left the owner has its answer."""
-    while not mine.over and len(mine.live) < mine.asked.width and mine.opened < len(mine.asked.inputs):
+    width = mine.asked.width or firing.frame.graph.max_parallelism
+    while not mine.over and len(mine.live) < width and mine.opened < len(mine.asked.inputs):
         _open_next(run, firing, mine)
     if not mine.live:
         firing.answers.append(FramesAnswer(_collected(mine)))
@@ -180,7 +181,7 @@ def settle(run: Run, frame: Frame) -> None:
         if frame.failure is not None:
             if not frame.failing:
                 return  # until the log says so
-            _put_up_with(frame, owner, mine)
+            _put_up_with(frame, mine)
     _close(run, frame, owner, mine)
     if mine.over:
         for item in sorted(mine.live):
@@ -204,10 +205,10 @@ def _result(run: Run, frame: Frame, owner: Firing) -> tuple[JsonValue, ...] | Js
     return came_to(frame, limits=run.limits, taken=taken)
 
 
-def _put_up_with(frame: Frame, owner: Firing, mine: Owned) -> None:
+def _put_up_with(frame: Frame, mine: Owned) -> None:
     """What `fail_policy` says of a failed frame."""
     assert frame.failure is not None
-    policy = getattr(owner.declared.config, "fail_policy", "fail_fast")
+    policy = mine.asked.policy
     if policy == "fail_fast":
         mine.failure = mine.failure or frame.failure
         return

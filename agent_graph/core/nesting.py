@@ -5,7 +5,7 @@ Those that are stored are handed in, by (name, version); under ("name", "") is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_graph.core.graph import Graph
@@ -67,22 +67,37 @@ def pinned(spec: JsonObject, found: Mapping[int, Graph]) -> JsonObject:
 
 def depth(graph: Graph) -> int:
     """How many frames stand inside one another in a run of the graph, without recursion and without its root."""
-    return max((1 + depth(inner) for inner in graph.subgraphs.values()), default=0)
+    return max(_depths(graph).values(), default=0)
 
 
-def too_deep(found: Mapping[int, Graph], parsed: ParsedSpec) -> Iterator[Issue]:
-    """NESTING_TOO_DEEP for every node whose graph has too many others inside."""
-    for node in parsed.nodes:
-        inner = found.get(node.place)
-        if inner is not None and depth(inner) >= DEEPEST:
-            message = f'graph "{inner.name}" has {depth(inner)} graphs inside one another; {DEEPEST} is the limit'
-            yield Issue("NESTING_TOO_DEEP", message, pointer=node.pointer("/graph_name"), node_id=node.id)
+def too_deep(graph: Graph, parsed: ParsedSpec) -> list[Issue]:
+    """NESTING_TOO_DEEP for every node below which too many frames would stand inside one another."""
+    deep = {graph.nodes[node].id: count for node, count in _depths(graph).items() if count > DEEPEST}
+    return [
+        Issue("NESTING_TOO_DEEP", f"{deep[node.id]} frames would stand inside one another; the limit is {DEEPEST}",
+              pointer=node.pointer(), node_id=node.id)
+        for node in parsed.nodes if node.id in deep
+    ]  # fmt: skip
+
+
+def _depths(graph: Graph) -> dict[int, int]:
+    """By node that opens frames: how deep they get."""
+    regions = graph.topology.regions
+    found: dict[int, int] = {}
+    for node in graph.nodes:
+        name = getattr(node.config, "graph_name", "")
+        if name or node.index in regions:
+            inner = graph.subgraphs.get(node.config.graph_version)
+            around = sum(region.nodes >> node.index & 1 for region in regions.values())
+            found[node.index] = around + 1 + (0 if inner is None else depth(inner))
+    return found
 
 
 def _own_issue(node: ParsedNode, name: str, own: str) -> Issue | None:
     recursive = getattr(node.config, "allow_recursion", False)
     if name == own and not recursive:
-        message = f'graph "{own}" would run itself without end; say `allow_recursion` if it ends by itself'
+        hint = "; say `allow_recursion` if it ends by itself" if node.type == "subgraph" else ""
+        message = f'graph "{own}" would run itself without end{hint}'
         return Issue("SUBGRAPH_CYCLE", message, pointer=node.pointer("/graph_name"), node_id=node.id)
     if name != own and recursive:
         message = f'`allow_recursion` is for a graph that runs itself, and "{name}" is another one'

@@ -24,6 +24,10 @@ def finished(firing: Firing, done: Done, attempt: int) -> list[e.Fact]:
     """The facts of a firing that is done."""
     path = firing.path
     facts: list[e.Fact] = [e.Warned(path, w.code, w.message, w.details) for w in done.warnings]
+    mine = firing.owned
+    if mine is not None and mine.asked.enough is not None:
+        items = tuple(sorted(mine.results.keys() - mine.failed))
+        facts.append(e.ItemsClosed(path, items, short=len(items) < mine.asked.enough))
     if done.exhausted is not None:
         facts.append(e.LoopExhausted(path, done.exhausted))
     if done.transition:
@@ -139,8 +143,9 @@ def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[s
     if targets is not None:
         return targets or (END,)
     topology = graph.topology
-    ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[node]]
-    return (*ways, END) if topology.ends[node] else tuple(ways)
+    source = topology.leaves_by(node)
+    ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[source]]
+    return (*ways, END) if topology.ends[source] else tuple(ways)
 
 
 def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:

@@ -45,7 +45,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
             choices.append((place_of(fact.frame), {**e.to_json(fact), "error": error}))
-        elif isinstance(fact, e.FiringCancelled):
+        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed):
             choices.append((place_of(fact.firing[: fact.firing.rfind("/") + 1]), e.to_json(fact)))
         elif isinstance(fact, e.CacheHit):
             hits.append({"type": fact.type, "firing": fact.firing})

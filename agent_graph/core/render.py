@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_graph.core import images
 from agent_graph.core.graph import END, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, digest
 from agent_graph.core.redact import redact
@@ -176,12 +177,14 @@ def _node_text(graph: Graph, node: Node, *, details: bool, fired: int) -> str:
 
 
 def _config(graph: Graph, node: Node) -> JsonObject:
-    """The node's config as the spec says it, wherever it stands: on the node or in ``config``."""
+    """The node's config as the spec says it, wherever it stands, on the node or in ``config``; pictures by digest."""
     rows: Any = graph.spec["nodes"]
     row: JsonObject = rows[node.index]
     inner = row.get("config")
     beside = {key: value for key, value in row.items() if key not in _ABOUT}
-    return {**beside, **inner} if isinstance(inner, dict) else beside
+    whole: Any = images.named({**beside, **inner} if isinstance(inner, dict) else beside)
+    config: JsonObject = whole
+    return config
 
 
 def _words(value: JsonValue) -> str:

@@ -9,8 +9,8 @@ from agent_graph.core.jsonvalue import JsonValue, parse_json
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.errors import InvalidRequest
 
-_OPEN: Final = "<think>"
-_CLOSE: Final = "</think>"
+OPEN: Final = "<think>"
+CLOSE: Final = "</think>"
 _BLANKS: Final = re.compile(r"\s+")
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _STRING_OR_BRACKET: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
@@ -26,16 +26,16 @@ def leading_thinking(text: str) -> tuple[str, str]:
     """
     thinking: list[str] = []
     at, start = 0, _past_blanks(text, 0)
-    while text.startswith(_OPEN, start):
-        close = text.find(_CLOSE, start)
+    while text.startswith(OPEN, start):
+        close = text.find(CLOSE, start)
         if close < 0:
-            return "", "\n".join([*thinking, text[start + len(_OPEN) :]])
-        thinking.append(text[start + len(_OPEN) : close])
-        at = start = _past_blanks(text, close + len(_CLOSE))
+            return "", "\n".join([*thinking, text[start + len(OPEN) :]])
+        thinking.append(text[start + len(OPEN) : close])
+        at = start = _past_blanks(text, close + len(CLOSE))
     if not thinking and not text.startswith(("{", "["), start):
-        close = text.find(_CLOSE)
-        if close >= 0 and text.find(_OPEN, 0, close) < 0:
-            return text[_past_blanks(text, close + len(_CLOSE)) :], text[:close]
+        close = text.find(CLOSE)
+        if close >= 0 and text.find(OPEN, 0, close) < 0:
+            return text[_past_blanks(text, close + len(CLOSE)) :], text[:close]
     return text[at:], "\n".join(thinking)
 
 
@@ -44,10 +44,10 @@ def all_thinking(text: str) -> tuple[str, str]:
     rest, leading = leading_thinking(text)
     content, thinking = [], [leading] if leading else []
     at = 0
-    while (start := rest.find(_OPEN, at)) >= 0 and (close := rest.find(_CLOSE, start)) >= 0:
+    while (start := rest.find(OPEN, at)) >= 0 and (close := rest.find(CLOSE, start)) >= 0:
         content.append(rest[at:start])
-        thinking.append(rest[start + len(_OPEN) : close])
-        at = close + len(_CLOSE)
+        thinking.append(rest[start + len(OPEN) : close])
+        at = close + len(CLOSE)
     return "".join([*content, rest[at:]]), "\n".join(thinking)
 
 

@@ -20,12 +20,13 @@ def infer(wiring: Wiring, built: Topology, ways: Sequence[Selections], *, declar
     if declared:
         return Output("" if declared == CURRENT else declared, declared=True), []
     ends = _ending(wiring, built, ways)
-    paths = {node: _written(wiring, node) for node in ends}
+    owners = {region.exit: fork for fork, region in built.regions.items()}  # what an item ends with is its result
+    paths = {node: _written(wiring, owners.get(node, node)) for node in ends}
     if len(ends) > 1 and _splits(built, ways, ends):
         return Output(), [_issue(wiring, paths)]
     if len(set(paths.values())) == 1:
         return Output(paths[ends[0]]), []
-    return Output(by_end={wiring.nodes[node].id: path for node, path in paths.items()}), []
+    return Output(by_end={wiring.nodes[owners.get(node, node)].id: path for node, path in paths.items()}), []
 
 
 def _ending(wiring: Wiring, built: Topology, ways: Sequence[Selections]) -> list[int]:

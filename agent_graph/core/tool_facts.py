@@ -26,20 +26,25 @@ def kept(answers: Sequence[Answer]) -> list[Answer]:
 
 def called(firing: Firing, call: CallTool, attempt: int) -> tuple[e.ToolCalled | None, CallTool]:
     """The fact to record before a call is made, None when the log has it, and the call as it is to be made."""
-    begun = firing.calling is not None and firing.calling[0] == call.call_id
-    made = replace(call, unsure=begun and firing.unsure)
+    made = replace(call, unsure=_is_unsure(firing, call.call_id, attempt))
     if firing.calling == (call.call_id, attempt):
         return None, made
-    fact = e.ToolCalled(
-        firing.path, call.call_id, call.name, call.arguments, call.connection, call.tool, attempt
-    )  # fmt: skip
+    fact = e.ToolCalled(firing.path, call.call_id, call.name, call.arguments, call.connection, call.tool, attempt)
     return fact, made
 
 
 def fold_called(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolCalled) -> None:
     firing = run.firing(fact.firing)
     if firing is not None:
+        firing.unsure = _is_unsure(firing, fact.call_id, fact.attempt)
         firing.calling = (fact.call_id, fact.attempt)
+
+
+def _is_unsure(firing: Firing, call_id: str, attempt: int) -> bool:
+    """The call was made before, in an attempt that did not live to hear the answer."""
+    if firing.calling is None or firing.calling[0] != call_id:
+        return False
+    return firing.unsure or firing.calling[1] != attempt
 
 
 def fold_answered(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolAnswered) -> None:

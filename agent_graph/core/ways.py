@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_graph.core.events import Fact, NodeFailed, NodeFinished, RouteTaken, RunStarted
+from agent_graph.core.events import Fact, FramesOpened, NodeFailed, NodeFinished, RouteTaken, RunStarted
 from agent_graph.core.graph import END, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact
 
@@ -18,6 +18,8 @@ _SYMBOLS: Final = {
 }  # fmt: skip
 _UNARY: Final = {"exists": "exists", "not_exists": "does not exist", "empty": "is empty", "not_empty": "is not empty"}
 _RULE_CHARS: Final = 200
+EACH: Final = "for_each"
+"""The transition by which each item starts; the event that says how many there are tells that it was taken."""
 ON_ERROR: Final = "on_error"
 """The transition to the targets of `on_error`; a `node_failed` event tells that it was taken, no `route_taken`."""
 
@@ -41,7 +43,8 @@ def ways(graph: Graph) -> tuple[Way, ...]:
     found = [Way(START, entry)]
     labels = _edge_labels(graph.spec)
     for node in graph.nodes:
-        found += _chosen(node, labels) if node.type in _CHOOSERS else _onward(graph, node, labels)
+        chooses = node.type in _CHOOSERS and not getattr(node.config, "graph_name", "")
+        found += _chosen(node, labels) if chooses else _onward(graph, node, labels)
         if isinstance(node.config.on_error, dict):
             targets = dict.fromkeys(node.config.on_error["goto"] or [END])
             found += [Way(node.id, target, (ON_ERROR,), "on error") for target in targets]
@@ -65,8 +68,11 @@ def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
     for fact in facts:
         if isinstance(fact, RunStarted):
             chosen = [(way, "") for way in by_source[START]]
+        elif isinstance(fact, FramesOpened):
+            items = [way for way in by_source.get(node_of(graph, fact.firing), []) if EACH in way.transitions]
+            chosen = [(way, EACH) for way in items] * fact.count
         elif isinstance(fact, NodeFinished):
-            found = by_source.get(node_of(graph, fact.firing), [])
+            found = by_source.get(_left_by(graph, fact.firing), [])
             chosen = list(_chosen_by(fact, found, routes.get(fact.firing, "")))
         elif isinstance(fact, NodeFailed) and fact.targets is not None:
             chosen = list(_after_error(fact.targets, by_source.get(node_of(graph, fact.firing), [])))
@@ -101,6 +107,17 @@ def node_of(graph: Graph, firing: str) -> str:
     *owners, last = firing.split("/")
     over_data = all(graph.index.get(owner.partition("#")[0]) in graph.topology.regions for owner in owners)
     return last.partition("#")[0] if over_data else ""
+
+
+def _left_by(graph: Graph, firing: str) -> str:
+    """The node along whose ways a firing went on; "" for the last one of an item, which goes nowhere."""
+    node, regions = graph.index.get(node_of(graph, firing)), graph.topology.regions
+    if node is None:
+        return ""
+    owner = graph.index.get(firing.rpartition("/")[0].rpartition("/")[2].partition("#")[0])
+    if owner in regions and regions[owner].exit == node:
+        return ""
+    return graph.nodes[graph.topology.leaves_by(node)].id
 
 
 def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
@@ -187,6 +204,9 @@ def _loop(config: Any) -> Iterator[_Choice]:
 
 
 def _parallel(config: Any) -> Iterator[_Choice]:
+    if config.for_each is not None:
+        path = config.for_each.get("path", "") or "the current value"
+        yield (EACH,), [config.entry], f"for each of {path}"
     for branch in config.branches:
         yield (f"branches/{branch['id']}",), [branch["entry"]], branch["id"]
 

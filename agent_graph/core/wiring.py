@@ -33,6 +33,11 @@ class Wiring:
     ends: set[int] = field(default_factory=set)
     targets: list[list[int]] = field(default_factory=list)
 
+    def replaces_edges(self, node: int) -> bool:
+        """Whether what the node chooses stands for its out-edges."""
+        parsed = self.nodes[node]
+        return KNOWN_TYPES[parsed.type].CHOOSES and not getattr(parsed.config, "graph_name", "")
+
     def topology(self) -> Topology:
         loops = {
             node: self.index[parsed.config.entry]
@@ -175,7 +180,7 @@ def _is_taken(wiring: Wiring, edge: ParsedEdge, source: int, issues: list[Issue]
     """Whether a token can travel along the edge; beside targets that replace the edges only one of them can."""
     node = wiring.nodes[source]
     kind = KNOWN_TYPES[node.type]
-    if not kind.CHOOSES:
+    if not wiring.replaces_edges(source):
         return True
     if node.type == "parallel" and edge.target == node.config.join:
         return False  # may stand, and says nothing: the branches lead there
@@ -209,7 +214,7 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     owners: dict[int, list[int]] = {}
     for place, region in regions.items():
         for node in region:
-            if node not in led and not KNOWN_TYPES[wiring.nodes[node].type].CHOOSES:
+            if node not in led and not wiring.replaces_edges(node):
                 owners.setdefault(node, []).append(place)
     found = []
     for node in sorted(owners):

@@ -57,8 +57,11 @@ async def call_model(
 
 
 async def _cache_key(perform: Perform, call: CallModel, chosen: Chosen, run: Run) -> str:
-    """What the answer may be found by; "" where the host does not list its models: then nothing is remembered."""
+    """What the answer may be found by; "" where it is the host that picks the model, or where it does not list them:
+    then nothing is remembered."""
     assert run.frame is not None, "a run that makes calls was accepted"
+    if not call.model:
+        return ""
     try:
         model_digest = await digest_of(chosen.client, call.model)
     except errors.ModelUnreachable:

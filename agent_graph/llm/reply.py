@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_graph.core import model_options
 from agent_graph.core.effects import CallModel
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.reply import CLOSE, OPEN
 from agent_graph.errors import ModelBadReply
 from agent_graph.llm.base import DeltaKind, OnDelta
 
@@ -76,8 +77,55 @@ class JsonEnd:
             self.complete = self._depth == 0
 
 
+class InlineThinking:
+    """Tells the thinking that a model writes into its text, in ``<think>`` blocks before anything else, apart from it.
+
+    It is for who watches: the text of the answer stays as it came, and `core.reply` takes it apart.
+    """
+
+    __slots__ = ("_held", "_state")
+
+    def __init__(self) -> None:
+        self._state = "before"  # then "thinking", and in the end "text"
+        self._held = ""
+        """What may be a part of a tag."""
+
+    def feed(self, piece: str) -> list[tuple[DeltaKind, str]]:
+        if self._state == "text":
+            return [("text", piece)]
+        told: list[tuple[DeltaKind, str]] = []
+        held, self._held = self._held + piece, ""
+        while held and self._state != "text":
+            held = self._before(held) if self._state == "before" else self._thinking(held, told)
+        if held:
+            told.append(("text", held))
+        return told
+
+    def _before(self, held: str) -> str:
+        start = held.lstrip()
+        if start.startswith(OPEN):
+            self._state = "thinking"
+            return start[len(OPEN) :]
+        if OPEN.startswith(start):
+            self._held = held
+            return ""
+        self._state = "text"
+        return held
+
+    def _thinking(self, held: str, told: list[tuple[DeltaKind, str]]) -> str:
+        thought, closed, rest = held.partition(CLOSE)
+        if closed:
+            self._state = "before"
+        else:  # the end of it may be the beginning of the tag
+            kept = next((n for n in range(len(CLOSE) - 1, 0, -1) if held.endswith(CLOSE[:n])), 0)
+            thought, self._held = held[: len(held) - kept], held[len(held) - kept :]
+        if thought:
+            told.append(("thinking", thought))
+        return rest
+
+
 class Reply:
-    """Text and thinking of one reply; what `on_delta` is told is what is kept."""
+    """Text and thinking of one reply; `on_delta` is told what is kept, with thinking written into the text apart."""
 
     def __init__(self, call: CallModel, on_delta: OnDelta, *, max_bytes: int, who: str) -> None:
         self._parts: dict[DeltaKind, list[str]] = {"text": [], "thinking": []}
@@ -87,6 +135,7 @@ class Reply:
         self._who = who
         self._end = JsonEnd() if call.format is not None else None
         self._tool_calls: list[JsonObject] = []
+        self._inline = InlineThinking()
 
     def add(self, kind: DeltaKind, piece: str) -> None:
         """Keep `piece`. Raises `ModelBadReply` (details.reason "too_large") past the bound."""
@@ -97,7 +146,8 @@ class Reply:
             self._end.feed(piece)
         self._spend(len(piece.encode()))
         self._parts[kind].append(piece)
-        self._on_delta(kind, piece)
+        for told, part in self._inline.feed(piece) if kind == "text" else [(kind, piece)]:
+            self._on_delta(told, part)
 
     def add_tool_call(self, *, call_id: str, name: str, arguments: JsonValue) -> None:
         """Keep one call the model wants made. Raises `ModelBadReply` past the bound, and for what is no JSON."""

@@ -21,6 +21,7 @@ from agent_graph.tools.drawing import facts
 from agent_graph.tools.fitting import fitted
 from agent_graph.tools.params import Params, RunId
 from agent_graph.tools.registry import Call, tool
+from agent_graph.tools.timings import durations
 
 
 class StateParams(Params):
@@ -112,8 +113,10 @@ async def event_page(
     """
     page: list[JsonValue] = []
     used, following = 0, cursor
-    for stored in await deps.store.runs.events(run_id, first_seq=cursor, limit=limit):
-        body = views.event(stored)
+    events = await deps.store.runs.events(run_id, first_seq=cursor, limit=limit)
+    took = await durations(deps.store, run_id, events)
+    for stored in events:
+        body = views.event(stored, duration_ms=took.get(stored.seq))
         weight = size(body)
         if page and used + weight > max_bytes:
             break

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from agent_graph.core import images
+from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
+
+ATTEMPTS: Final = frozenset(name for name, fact in FACTS.items() if "attempt" in {field.name for field in fields(fact)})  # type: ignore[arg-type]  # every fact is a dataclass
+"""Events that are about one attempt of a firing."""
 
 
 def rfc3339(at_ms: int | None) -> str | None:
@@ -77,10 +82,16 @@ def approval(row: ApprovalRow) -> JsonObject:
     return body
 
 
-def event(stored: StoredEvent) -> JsonObject:
-    """An event as it is stored, with the node it is about named twice, by path and by id, and pictures by digest."""
-    body: Any = images.named(stored.body)
+def event(stored: StoredEvent, *, duration_ms: int | None = None) -> JsonObject:
+    """An event as it is stored, pictures by digest, and what follows from it: the node it is about by path and by id,
+    its attempt also where that is the first, how long what it ends took."""
+    named: Any = images.named(stored.body)
+    body: JsonObject = dict(named)
     firing = body.get("firing")
-    if not isinstance(firing, str):
-        return dict(body)
-    return {**body, "node_path": firing, "node_id": firing.rpartition("/")[2].partition("#")[0]}
+    if isinstance(firing, str):
+        body["node_path"], body["node_id"] = firing, firing.rpartition("/")[2].partition("#")[0]
+        if body["type"] in ATTEMPTS:
+            body.setdefault("attempt", 1)
+    if duration_ms is not None:
+        body["duration_ms"] = duration_ms
+    return body

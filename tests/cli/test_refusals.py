@@ -224,3 +224,13 @@ def test_no_model_anywhere_names_the_ways_out_and_exits_with_4(
     assert status.code == 0
     assert b"MODEL_UNREACHABLE" in status.out
     assert json.loads(cli("runs", "--json").out)["data"]["runs"][0]["status"] == "interrupted"
+
+
+def test_a_graph_whose_model_calls_tools_nobody_configured_is_refused_at_its_start(cli: Cli, graph_file: File) -> None:
+    node = {"id": "a", "type": "llm", "config": {"prompt": "x", "tools": ["weather/forecast"]}}
+    path = graph_file({"name": "g", "entry": "a", "nodes": [node], "edges": [{"from": "a", "to": "END"}]})
+    done = cli("run", path, "x")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith("CONNECTION_NOT_FOUND: ")
+    assert "none is configured" in done.err
+    assert cli("runs", "--json").json["data"]["runs"] == []

@@ -160,3 +160,15 @@ def test_two_gates_are_decided_one_after_the_other(cli: Cli, graph_file: File) -
     (second,) = cli("approvals", "list", "--json").json["data"]["approvals"]
     assert second["node_id"] == "two"
     assert cli("approvals", "decide", second["approval_id"], "approve").code == 0
+
+
+def test_an_answer_that_was_kept_is_taken_by_the_next_program(cli: Cli, graph_file: Callable[[Any], str]) -> None:
+    node = {"id": "a", "type": "llm", "config": {"prompt": "JSON", "cache": True, "seed": 1, "json_mode": True}}
+    path = graph_file({"name": "g", "entry": "a", "nodes": [node], "edges": [{"from": "a", "to": "END"}]})
+    first, again = cli("run", path, "x", "--json"), cli("run", path, "x", "--json")
+    assert (
+        first.json["data"]["final_state"]
+        == again.json["data"]["final_state"]
+        == {"verdict": "go", "why": "b\u00fcrgerlich"}
+    )
+    assert again.json["data"]["usage"]["cache_hits"] == 1

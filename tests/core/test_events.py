@@ -53,6 +53,8 @@ SAMPLES: list[e.Fact] = [
     e.LoopExhausted("a#1", 3),
     e.WriteConflict("END", "k", "a#1", ("b#1", "c#1")),
     e.FramesOpened("a#1", 3),
+    e.ItemsClosed("a#1", (0, 2)),
+    e.ItemsClosed("a#1", (), short=True),
     e.FrameFailed(dict(ERROR)),
     e.FiringCancelled("a#1", "why"),
     e.ApprovalOpened("a#1", "apr-1", 1, "Fine?", None, "sha256:0", (), ("approve",), 5),

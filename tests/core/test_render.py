@@ -23,6 +23,7 @@ from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.render import DIRECTIONS, SHAPES, STATUSES, Rendered, as_json, escape, mermaid, topology_hash
 from agent_graph.core.ways import Way, rule_text, taken, ways
 from agent_graph.errors import InvalidArgument
+from tests.fakes.pictures import data_url
 
 merman = pytest.importorskip("merman", reason="the parser `merman` is not installed (extra `dev`)")
 GOLDEN = Path(__file__).parent.parent / "golden" / "diagrams"
@@ -545,3 +546,18 @@ def test_the_topology_hash_is_about_shape_alone() -> None:
     relabelled = replace(graph, nodes=tuple(replace(node, label="other") for node in graph.nodes))
     assert topology_hash(relabelled) == topology_hash(graph) == as_json(graph)["topology_hash"]
     assert topology_hash(chain(["x"])) != topology_hash(chain(["x", "y"]))
+
+
+def test_what_a_node_shows_a_model_is_drawn_short_and_told_by_digest() -> None:
+    photo = data_url("image/gif", b"GIF89a" + bytes(2_000))
+    talk = [{"role": "user", "content": "What is it?", "images": [photo]}]
+    compiled_ = compile_graph(
+        {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "llm", "config": {"messages": talk, "cache": True}}],
+         "edges": [{"from": "a", "to": "END"}]}
+    )  # fmt: skip
+    assert compiled_.graph is not None
+    text = mermaid(compiled_.graph, include_details=True).text
+    assert len(text) < 1_000
+    (node, *_) = as_json(compiled_.graph, include_details=True)["nodes"]  # type: ignore[misc]  # a list
+    shown = node["config"]["messages"][0]["images"][0]  # type: ignore[index,call-overload]  # JSON
+    assert shown.startswith("data:image/gif;bytes=2006;sha256:")  # type: ignore[union-attr]  # a text

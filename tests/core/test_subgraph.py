@@ -71,7 +71,7 @@ def test_graphs_stand_eight_deep_and_no_deeper() -> None:
     found = compile_graph(
         {"name": "g", "entry": "s", "nodes": [sub("s", "level-8")]}, stored={("level-8", ""): nest(8)}
     )
-    assert [(one.code, one.pointer) for one in found.issues] == [("NESTING_TOO_DEEP", "/nodes/0/config/graph_name")]
+    assert [(one.code, one.pointer) for one in found.issues] == [("NESTING_TOO_DEEP", "/nodes/0")]
 
 
 def test_five_graphs_run_side_by_side_each_with_what_it_sees() -> None:

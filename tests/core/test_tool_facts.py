@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from agent_graph.core import checkpoint
@@ -158,3 +160,54 @@ def test_the_record_of_a_run_does_not_tell_how_often_its_tools_were_tried() -> N
     crashed = rain(calling().resume()).answer("a#1", "fine")
     assert canonical_record(GRAPH, whole.log) == canonical_record(GRAPH, crashed.log)
     assert [event.fact for event in whole.log if isinstance(event, Event) and isinstance(event.fact, ModelAnswered)]
+
+
+TWO = compiled(
+    [llm("a", tools=["weather/forecast"]), llm("b", tools=["weather/forecast"]), llm("c", tools=["weather/forecast"])],
+    "a>b a>c b>END c>END", reducers={"x": "append"}, output_key="outputs.b",
+)  # fmt: skip
+
+
+def driven(run: Played, made: list[tuple[str, str]], *, seed: int) -> Played:
+    """To its end: every model wants two rounds of two calls; `made` gets the calls that were made."""
+    rng = Random(seed)
+    while run.calls:
+        firing = rng.choice(sorted(run.calls))
+        perform = run.calls[firing]
+        if isinstance(perform.effect, CallTool):
+            del run.calls[firing]
+            if perform.effect.unsure:
+                error = {"code": "TOOL_OUTCOME_UNKNOWN", "message": "?", "class": "refused"}
+                run.go(NodeFailed(firing, error, perform.attempt))
+                continue
+            made.append((firing, perform.effect.call_id))
+            said = f"said of {perform.effect.call_id}"
+            run.go(ToolAnswered(firing, perform.effect.call_id, said, attempt=perform.attempt))
+            continue
+        rounds = sum("tool_calls" in message for message in perform.effect.messages)
+        wanted = tuple({"id": f"r{rounds}{n}", "name": "forecast", "arguments": {}} for n in range(2))
+        run.answer(firing, "" if rounds < 2 else f"done {firing}", tool_calls=wanted if rounds < 2 else ())
+    return run
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wherever_a_run_is_cut_no_call_is_made_twice(seed: int) -> None:
+    made: list[tuple[str, str]] = []
+    whole = driven(play(TWO), made, seed=seed)
+    assert whole.run.status == "completed"
+    assert len(made) == len(set(made)) == 12
+    ends = set()
+    for cut in range(2, len(whole.log)):
+        log = whole.log[:cut]
+        begun = {(e.fact.firing, e.fact.call_id) for e in log if isinstance(e.fact, ToolCalled)}
+        again: list[tuple[str, str]] = []
+        run = Played(TWO, folded(TWO, log), list(log)).go(RunInterrupted("cut"), RunResumed())
+        driven(run, again, seed=seed + cut)
+        assert not begun & set(again), cut
+        ends.add(run.run.status)
+        if run.run.status == "completed":
+            assert canonical_record(TWO, run.log) == canonical_record(TWO, whole.log)
+        else:
+            assert run.run.error is not None
+            assert run.run.error["code"] == "TOOL_OUTCOME_UNKNOWN"
+    assert ends == {"completed", "failed"}

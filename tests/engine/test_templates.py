@@ -11,6 +11,7 @@ from agent_graph.errors import InternalError, TemplateNotFound
 
 SHIPPED = [
     "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "debate",
+    "extract_then_verify", "map_reduce",
     "parallel_council", "plan_critique_refine", "ranked_council", "review_with_changes",
 ]  # fmt: skip
 

@@ -78,7 +78,7 @@ def play(graph: Graph, run_input: Any, script: Script, *, decisions: Sequence[tu
 
 
 def _answer(played: Played, action: Perform, script: Script) -> None:
-    node = action.firing.partition("#")[0]
+    node = action.firing.rpartition("/")[2].partition("#")[0]
     call = action.effect
     assert isinstance(call, CallModel)
     said = script(node, played.asked.count(node), call)

@@ -17,7 +17,7 @@ from tests.live.weights import models_dir, needs_the_embedded_model
 from tests.sizes import size
 
 pytestmark = needs_the_embedded_model
-WITH_REASONS = ("ranked_council", "debate", "review_with_changes")
+WITH_REASONS = ("ranked_council", "debate", "review_with_changes", "map_reduce", "extract_then_verify")
 """The result is an object that says how it came about."""
 RUNS = size(ci=1, full=20)
 QUESTIONS = [
@@ -36,6 +36,8 @@ QUESTIONS = [
     ("ranked_council", {"max_tokens": 64, "order_swap": True}),
     ("debate", {"max_tokens": 64}),
     ("review_with_changes", {"max_tokens": 64, "max_rounds": 1}),
+    ("map_reduce", {"max_tokens": 64, "max_parts": 2}),
+    ("extract_then_verify", {"max_claims": 2}),
 ])  # fmt: skip
 @pytest.mark.parametrize("nth", range(RUNS))
 def test_a_small_model_comes_through(template_id: str, params: dict[str, Any], nth: int) -> None:

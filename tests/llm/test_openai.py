@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -341,6 +342,16 @@ async def test_the_key_is_sent_and_never_told(ask: Ask) -> None:
         assert unnamed.value.details["status"] == 401
         await client.aclose()
         await wrong.aclose()
+
+
+async def test_the_key_is_in_no_log(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with OpenAIServer(key=SECRET) as server:
+        client = OpenAIClient(parse_openai(server.url), api_key=SECRET, model="fake")
+        await client.chat(ask(), lambda *_: None)
+        await client.aclose()
+    assert caplog.records, "the HTTP library told of something"
+    assert SECRET not in caplog.text
 
 
 async def test_a_key_goes_to_no_plain_address_that_nobody_named(ask: Ask) -> None:

@@ -16,7 +16,7 @@ from agent_graph.app import open_app
 from agent_graph.settings import load
 from tests.fakes.council import write_ready_answer
 from tests.mcp_server.process import GONE_S, SERVER, Lines, environment, initialize, started
-from tests.tools.specs import echo
+from tests.tools.specs import echo, gated
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
@@ -153,3 +153,50 @@ async def test_MC12_after_a_kill_nothing_reads_as_running_that_is_not(script: Pa
         assert (await server.tool(1, "graph_run_wait", run_id=run_id))["data"]["status"] == "completed"
         again = await server.tool(2, "graph_run_start", graph_id="echo", input="x")
         assert (await server.tool(3, "graph_run_wait", run_id=again["run_id"]))["data"]["status"] == "completed"
+
+
+async def test_MC12_a_running_a_queued_and_a_waiting_run_tell_the_truth_after_a_kill(
+    script: Path, tmp_path: Path
+) -> None:
+    folder, one_place = tmp_path / "data", {"AGENT_GRAPH_LIMITS__ACTIVE_RUNS": "1"}
+    async with started(script, folder, env=one_place) as server:
+        await server.ready()
+        await server.tool(1, "graph_create", spec=gated())
+        waiting = str((await server.tool(2, "graph_run_start", graph_id="gated", input={"draft": "x"}))["run_id"])
+        assert (await server.tool(3, "graph_run_wait", run_id=waiting, until="waiting"))["data"]["status"] == "waiting"
+        await server.tool(4, "graph_create", spec=echo())
+        running = str((await server.tool(5, "graph_run_start", graph_id="echo", input="slow"))["run_id"])
+        await server.tool(6, "graph_run_wait", run_id=running, until="event", cursor=2)
+        queued = str((await server.tool(7, "graph_run_start", graph_id="echo", input="slow"))["run_id"])
+        known = {each: await server.tool(8, "graph_run_events", run_id=each) for each in (waiting, running, queued)}
+        server.process.kill()
+        await server.process.wait()
+
+    settings = load({"data_dir": str(folder)}, environ={"AGENT_GRAPH_SCRIPT": str(script)})
+    async with open_app(settings, serve=False) as deps:  # one that drives nothing on
+        rows = {each: await deps.store.runs.get(each) for each in known}
+        assert {each: row.status for each, row in rows.items()} == {
+            waiting: "waiting", running: "interrupted", queued: "accepted",
+        }  # fmt: skip
+        assert rows[running].error == {"code": "INTERRUPTED", "message": "the process that drove the run ended"}
+
+    async with started(script, folder, env=one_place) as server:
+        await server.ready()
+        listed = {each["run_id"]: each["status"] for each in (await server.tool(1, "graph_run_list"))["data"]["runs"]}
+        assert listed.keys() == known.keys()
+        for each, before in known.items():
+            cursor = before["data"]["next_cursor"]
+            later = await server.tool(2, "graph_run_events", run_id=each, cursor=cursor)
+            assert later["data"]["gap"] is False
+            assert [event["seq"] for event in later["data"]["events"]][:1] in ([], [cursor])
+            assert (await server.tool(3, "graph_run_get", run_id=each))["ok"]
+        (gate,) = (await server.tool(4, "graph_approval_list"))["data"]["approvals"]
+        assert gate["run_id"] == waiting
+        for each in known:
+            await server.tool(5, "graph_run_cancel", run_id=each, reason="no use any more")
+            waited = await server.tool(6, "graph_run_wait", run_id=each, timeout_ms=5_000)
+            assert (waited["data"]["status"], waited["data"]["terminal"]) == ("cancelled", True)
+        again = await server.tool(7, "graph_run_start", graph_id="gated", input={"draft": "y"})
+        assert (await server.tool(8, "graph_run_wait", run_id=again["run_id"], until="waiting"))["data"][
+            "status"
+        ] == "waiting", "the one place is free"

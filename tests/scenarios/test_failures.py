@@ -183,3 +183,18 @@ async def test_OL14_a_usage_limit_is_shown_and_not_hammered() -> None:
         assert (row.status, row.error["code"], said in row.error["message"]) == ("failed", "MODEL_OVERLOADED", True)
         assert server.count("ask cloud") == 2
         assert (await room.state(row.run_id))["y"] == "A fine answer."
+
+
+async def test_OL14_prose_where_json_was_asked_for_is_shown_and_mended_once_at_most() -> None:
+    prose = "Sure! Here is what I think about it."
+    async with ollama() as (room, server):
+        server.on("ask cloud", answer(prose))
+        graph = spec(
+            llm("cloud", "ask cloud", json_mode=True, retry={"max_attempts": 1}, output_key="x"),
+            edges="cloud>END",
+        )  # fmt: skip
+        row = await room.run(graph)
+        assert row.error is not None
+        assert (row.status, row.error["code"], row.error["details"]["reason"]) == ("failed", "MODEL_BAD_REPLY", "json")
+        assert prose in str(row.error)
+        assert len(server.chats) == 2, "asked, and asked once to mend it"

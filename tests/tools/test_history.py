@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.opened import Tools
+from agent_graph.llm.scripted import Reply, ScriptedModel
+from tests.engine.room import Gates
+from tests.fakes.opened import Tools, opened
 from tests.tools.specs import echo, gated
 
 
@@ -93,3 +95,75 @@ async def test_events_wait_for_the_next_one(tools: Tools) -> None:
 async def test_events_refuse(tools: Tools, arguments: dict[str, Any]) -> None:
     run_id = await _ran(tools)
     assert (await tools.refused("graph_run_events", run_id=run_id, **arguments))["error_code"] == "INVALID_ARGUMENT"
+
+
+async def test_events_say_which_attempt_how_long_and_what_it_cost() -> None:
+    busy = {"code": "MODEL_OVERLOADED", "message": "too much to do"}
+    model = ScriptedModel([Reply(error=busy, times=1), Reply(text="two words", delay_ms=20, prompt_tokens=7)])
+    async with opened(model) as deps:
+        tools = Tools(deps)
+        graph = echo()
+        graph["nodes"][0]["config"]["retry"] = {"initial_delay_ms": 1}
+        await tools.ok("graph_create", spec=graph)
+        run = await tools.ended("echo", "why?")
+        events = (await tools.ok("graph_run_events", run_id=run["run_id"]))["events"]
+        assert all({"seq", "at_ms", "type", "prev"} <= set(event) for event in events[1:])
+        assert [event["at_ms"] for event in events] == sorted(event["at_ms"] for event in events)
+        by_type = {event["type"]: event for event in events}
+        starts = [event["attempt"] for event in events if event["type"] == "node_started"]
+        assert starts == [1, 2]
+        retried = by_type["node_retried"]
+        assert (retried["attempt"], retried["error"]["code"], retried["error"]["message"]) == (
+            1, "MODEL_OVERLOADED", "too much to do",
+        )  # fmt: skip
+        answer = by_type["model_answered"]["answer"]
+        assert (answer["prompt_tokens"], answer["completion_tokens"], answer["total_ms"]) == (7, 2, 20)
+        finished, began = by_type["node_finished"], [e for e in events if e["type"] == "node_started"][-1]
+        assert finished["duration_ms"] == finished["at_ms"] - began["at_ms"] >= 19
+        ended = by_type["run_completed"]
+        assert ended["duration_ms"] == ended["at_ms"] - by_type["run_started"]["at_ms"]
+        for event in events:  # each looked at alone says the same as among the others
+            page = await tools.ok("graph_run_events", run_id=run["run_id"], cursor=event["seq"], limit=1)
+            assert page["events"] == [event]
+            assert page["next_cursor"] == event["seq"] + 1
+
+
+async def test_a_beginning_that_lies_very_far_back_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_graph.tools.timings.LOOKED_BACK", 1)
+    async with opened() as deps:
+        tools = Tools(deps)
+        run_id = await _ran(tools)
+        events = (await tools.ok("graph_run_events", run_id=run_id))["events"]
+        finished = next(event for event in events if event["type"] == "node_finished")
+        (alone,) = (await tools.ok("graph_run_events", run_id=run_id, cursor=finished["seq"], limit=1))["events"]
+        assert "duration_ms" in finished
+        assert "duration_ms" not in alone
+
+
+async def test_a_cursor_is_the_end_of_the_page_and_not_of_the_log(tools: Tools) -> None:
+    run_id = await _ran(tools)
+    page = await tools.ok("graph_run_events", run_id=run_id, limit=3)
+    assert (page["next_cursor"], page["truncated"], page["gap"], page["dropped"]) == (3, True, False, 0)
+    rest = await tools.ok("graph_run_events", run_id=run_id, cursor=3)
+    assert rest["events"][0]["seq"] == 3
+    end = rest["next_cursor"]
+    assert (end, rest["truncated"]) == (rest["events"][-1]["seq"] + 1, False)
+    over = await tools.ok("graph_run_events", run_id=run_id, cursor=end, wait_ms=40_000)
+    assert (over["events"], over["next_cursor"], over["truncated"]) == ([], end, False), "it has ended: no use waiting"
+
+
+async def test_events_are_told_while_the_run_is_under_way() -> None:
+    gates = Gates("why?")
+    async with opened(ScriptedModel(gates)) as deps:
+        tools = Tools(deps)
+        await tools.ok("graph_create", spec=echo())
+        run_id = await tools.run("echo", "why?")
+        await gates.reached("why?")
+        seen = await tools.ok("graph_run_events", run_id=run_id)
+        assert seen["events"][-1]["type"] == "node_started"
+        waiting = asyncio.create_task(
+            tools.ok("graph_run_events", run_id=run_id, cursor=seen["next_cursor"], wait_ms=40_000)
+        )
+        await asyncio.sleep(0)
+        gates.open("why?")
+        assert (await waiting)["events"][0]["type"] == "model_answered"

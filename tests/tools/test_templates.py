@@ -10,6 +10,7 @@ from tests.fakes.opened import Tools
 
 IDS = [
     "analysis_pipeline", "approval_gated_action", "classifier_router", "council_deliberation", "debate",
+    "extract_then_verify", "map_reduce",
     "parallel_council", "plan_critique_refine", "ranked_council", "review_with_changes",
 ]  # fmt: skip
 

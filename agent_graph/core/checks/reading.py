@@ -7,7 +7,7 @@ otherwise it is only called wrong where it looks like one that is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,6 +40,11 @@ class _Sought:
     def shown(self) -> str:
         return f"`{self.read.path}`"
 
+    def hidden(self, writers: Iterable[int]) -> bool:
+        """All of them run for items of a list, and it does not run there."""
+        seen = self.shape.seen(self.shape.index[self.node.id])
+        return not any(seen >> writer & 1 for writer in writers)
+
 
 def unanswered_reads(shape: Shape) -> Iterator[Issue]:
     """Every read that nothing upstream, and as far as is known not the input either, can have written."""
@@ -63,14 +68,14 @@ def _answered(shape: Shape, place: int, text: str, path: Path) -> bool:
     node = shape.nodes[place]
     if node.type == "join" and text in shape.index:
         writer = shape.index[text]
-        return _has_output(shape, writer) and bool(shape.upstream(place) >> writer & 1)
+        return _has_output(shape, writer) and bool((shape.upstream(place) & shape.seen(place)) >> writer & 1)
     if path[0] in BOOKS and len(path) > 1:
         return _in_books(shape, place, path)
     if shape.keys.brought(path):
         return True
     writers = shape.keys.writers(path)
     own = 1 << place if node.type == "state_transform" else 0  # an operation sees what the ones before it did
-    return bool(writers & (shape.upstream(place) | own)) if writers else False
+    return bool(writers & (shape.upstream(place) & shape.seen(place) | own)) if writers else False
 
 
 def _in_books(shape: Shape, place: int, path: Path) -> bool:
@@ -78,7 +83,7 @@ def _in_books(shape: Shape, place: int, path: Path) -> bool:
     if not named:
         return False
     writer = shape.index[named]
-    before = bool(shape.upstream(place) >> writer & 1)
+    before = bool((shape.upstream(place) & shape.seen(place)) >> writer & 1)
     match path[0]:
         case "outputs":
             return before and _has_output(shape, writer)
@@ -157,8 +162,10 @@ def _too_late(sought: _Sought, writers: list[int]) -> Issue:
     nodes = [sought.shape.nodes[place] for place in writers[:50]]
     who = " and ".join(f'"{node.id}"' for node in nodes[:3]) + (" and others" if len(nodes) > 3 else "")
     own = len(nodes) == 1 and nodes[0].id == sought.node.id
-    writes = "writes it itself, later" if own else "can only run after it or beside it"
-    message = f'"{sought.node.id}" reads {sought.shown}, and {"it" if own else who} {writes}: there is nothing yet'
+    why = f"{'it' if own else who} {'writes it itself, later' if own else 'can only run after it or beside it'}"
+    if sought.hidden(writers):
+        why = f"{who} runs once for each item of a list and writes to that item's state alone"
+    message = f'"{sought.node.id}" reads {sought.shown}, and {why}: there is nothing yet'
     severity: Severity = "info" if sought.read.optional and sought.node.type not in (*_ASKING, "join") else "warning"
     related = tuple(node.pointer() for node in nodes if isinstance(node, ParsedNode))
     return Issue("KEY_READ_BEFORE_WRITE", message, severity=severity, related=related, node_id=sought.node.id,
@@ -183,10 +190,12 @@ def _of_node(sought: _Sought, place: int, path: Path) -> Issue:
     else:
         writer = shape.nodes[shape.index[name]]
         related = (writer.pointer(),) if isinstance(writer, ParsedNode) else ()
-        if shape.upstream(place) >> shape.index[name] & 1:
+        if (shape.upstream(place) & shape.seen(place)) >> shape.index[name] & 1:
             why = f"a `{writer.type}` leaves none" if path[0] != "errors" else f'"{name}" fails the run when it fails'
         else:
             code, why = "KEY_READ_BEFORE_WRITE", f'"{name}" can only run after it or beside it'
+            if sought.hidden([shape.index[name]]):
+                why = f'"{name}" runs once for each item of a list, and only what runs for that item sees it'
     what = {"errors": "the error", "loops": "the count"}.get(path[0], "the output")
     message = f'"{sought.node.id}" reads {what} of "{name}", and {why}'
     return Issue(code, message, severity="warning", pointer=at, node_id=sought.node.id, related=related, fix=fix)

@@ -70,6 +70,13 @@ class Shape:
     def reached(self, place: int) -> bool:
         return bool(self.built.reachable >> place & 1)
 
+    def seen(self, place: int) -> int:
+        """The nodes whose writes it can see as far as frames go: what runs for each item writes to that item alone."""
+        hidden = 0
+        for region in self.built.regions.values():
+            hidden |= 0 if region.nodes >> place & 1 else region.nodes
+        return ~hidden
+
     def upstream(self, place: int) -> int:
         """The nodes that can have fired before it does."""
         own = 1 << place

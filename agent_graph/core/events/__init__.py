@@ -35,7 +35,7 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
-from agent_graph.core.events.frames import FrameFailed, FramesOpened
+from agent_graph.core.events.frames import FrameFailed, FramesOpened, ItemsClosed
 from agent_graph.core.events.runs import (
     RunAccepted,
     RunCancelled,
@@ -64,6 +64,7 @@ __all__ = [
     "FiringCancelled",
     "FrameFailed",
     "FramesOpened",
+    "ItemsClosed",
     "LoopExhausted",
     "ModelAnswered",
     "NodeFailed",
@@ -107,9 +108,9 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, FrameFailed, FiringCancelled, ApprovalOpened,
-        ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired, SignalAwaited,
-        SignalReceived, Warned,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
+        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired,
+        SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

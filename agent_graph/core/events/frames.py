@@ -19,6 +19,16 @@ class FramesOpened(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsClosed(Fact):
+    """Enough results are there: those of `items`; all others are let go. `short`: no more could come."""
+
+    type: ClassVar[str] = "items_closed"
+    firing: str
+    items: tuple[int, ...]
+    short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FrameFailed(Fact):
     """A failure reached a frame; what runs in it is cancelled."""
 

@@ -31,6 +31,7 @@ from agent_graph.core.nodes.base import (
 )
 
 PROMPT: Final = "{input}"
+MAX_TOOL_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Config(NodeConfig):
     """Asked in this order, each with attempts of its own, when the ones before it have failed."""
     tools: Annotated[list[str], Len(0, tool_loop.MOST_TOOLS)] = field(default_factory=list)
     """What the model may call, as `connection/tool`: tools of the connections in the server's configuration."""
-    max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = 5
+    max_tool_rounds: Annotated[int, Ge(1), Le(tool_loop.MOST_ROUNDS)] = MAX_TOOL_ROUNDS
     """Answers with calls that are followed; one more fails the node."""
     cache: bool = False
     """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
@@ -103,6 +104,11 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     issues += _model_issues(node_id, config)
     issues += _message_issues(node_id, config)
     issues += tool_loop.issues(config.tools, node_id=node_id)
+    if config.max_tool_rounds != MAX_TOOL_ROUNDS and not config.tools:
+        message = "the model is offered no `tools`, so it goes no rounds with them"
+        issues.append(
+            Issue("FIELD_UNUSED", message, severity="warning", pointer="/max_tool_rounds", node_id=node_id)
+        )  # fmt: skip
     if isinstance(config.keep_alive, str) and not _DURATION.fullmatch(config.keep_alive[:64]):
         message = 'a number of seconds, or a duration such as "5m"'
         issues.append(Issue("FIELD_INVALID", message, pointer="/keep_alive", node_id=node_id))

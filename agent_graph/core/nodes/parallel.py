@@ -1,16 +1,20 @@
-"""`parallel`: starts named branches, each with its own input, that meet at a join."""
+"""`parallel`: starts named branches that meet at a join, or runs the same once for each item of a list."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from agent_graph.core.effects import Answer, Done, Missing
+from annotated_types import Ge, Le
+
+from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames
 from agent_graph.core.graph import SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer, unknown_fields
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.merge import BOOKS
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,
@@ -18,6 +22,7 @@ from agent_graph.core.nodes.base import (
     Read,
     Target,
     Values,
+    contribution,
     path_issues,
     path_read,
     value_at,
@@ -32,31 +37,36 @@ class Config(NodeConfig):
     branches: list[dict[str, Any]] = field(default_factory=list)
     """[{id, entry, input?}]; `input` is a state path, left out = the current value."""
     join: str = ""
-    """The node where the branches meet."""
+    """The node where the branches meet; over data the last one that runs for an item: what it says is the result."""
     timeout_ms: Milliseconds | None = None
-    max_parallelism: int | None = None
-    fail_policy: str = "fail_fast"
+    """Bounds the whole fan-out over data."""
+    max_parallelism: Annotated[int, Ge(1), Le(1000)] | None = None
+    """How many items are under way at a time; left out, the graph's `max_parallelism`."""
+    fail_policy: Literal["fail_fast", "collect_partial", "ignore"] = "fail_fast"
+    """What becomes of an item that fails: the node fails, or {error} is in its place, or null."""
     for_each: dict[str, Any] | None = None
+    """{path, as?, index_as?, wait?}: the list ("" = the current value), the keys under which an item and its place are
+    read ("item", "index"), and "all" or {"count": n} when n results are enough."""
     entry: str = ""
+    """Where each item starts; all from there up to `join` runs once for each."""
     graph_name: str = ""
+    """The graph that runs for each item, instead of `entry` and `join`."""
     graph_version: str = ""
+    """The version of that graph; left out, the one that is current when this graph is stored is pinned."""
 
 
 CHOOSES: Final = True
-_OVER_DATA = "only static branches are available yet"
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
-    "output_key": _OVER_DATA,
-    "input_key": "a branch names its own `input`",
-    "timeout_ms": "nothing bounds the branches as a whole yet",
-    "max_parallelism": "the graph's `max_parallelism` holds; a bound of its own is not available yet",
-    "fail_policy": 'a failed branch fails the run; only "fail_fast" is available yet',
-    "for_each": _OVER_DATA,
-    "entry": _OVER_DATA,
-    "graph_name": _OVER_DATA,
-    "graph_version": _OVER_DATA,
+    "input_key": "a branch names its own `input`, and `for_each` its `path`",
 }
 _BRANCH: Final = ("id", "entry", "input")
+_FOR_EACH: Final = ("path", "as", "index_as", "wait")
+_STATIC_LATER: Final = {
+    "timeout_ms": "nothing bounds static branches as a whole yet",
+    "max_parallelism": "for static branches the graph's `max_parallelism` holds; a bound of their own comes later",
+    "fail_policy": 'a failed static branch fails the run; for them only "fail_fast" is available yet',
+}
 
 
 def prepare(_config: Config) -> None:
@@ -64,9 +74,10 @@ def prepare(_config: Config) -> None:
 
 
 def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
-    if config.for_each is not None or config.graph_name:
-        return ()  # refused as a whole by `UNAVAILABLE`
-    issues = [
+    if config.for_each is not None:
+        return [*_over_data(node_id, config), *path_issues(node_id, [(config.output_key, "/output_key")])]
+    issues = _left_over(node_id, config)
+    issues += [
         Issue("FIELD_REQUIRED", f"a parallel needs `{name}`", node_id=node_id)
         for name in ("branches", "join")
         if not getattr(config, name)
@@ -85,6 +96,75 @@ def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[
         message = "the join cannot be the entry of a branch; leave the branch out"
         issues.append(Issue("FIELD_INVALID", message, pointer="/join", node_id=node_id))
     return issues
+
+
+def _left_over(node_id: str, config: Config) -> list[Issue]:
+    """What belongs to a fan-out over data, and there is none."""
+    issues = []
+    for name in ("entry", "graph_name", "graph_version", "output_key"):
+        if getattr(config, name):
+            message = f"`{name}` is for a fan-out over data; say over which with `for_each`, or leave it out"
+            issues.append(Issue("FIELD_CONFLICT", message, pointer=f"/{name}", node_id=node_id))
+    for name, reason in _STATIC_LATER.items():
+        if getattr(config, name) not in (None, "fail_fast"):
+            issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=f"/{name}", node_id=node_id))
+    return issues
+
+
+def _over_data(node_id: str, config: Config) -> list[Issue]:
+    each = config.for_each or {}
+    issues = unknown_fields(each, _FOR_EACH, "/for_each", node_id=node_id)
+    issues += _each_issues(node_id, each)
+    if config.branches:
+        message = "`branches` are static and `for_each` is over data; leave one out"
+        issues.append(Issue("FIELD_CONFLICT", message, pointer="/branches", node_id=node_id, related=("/for_each",)))
+    if not config.graph_name:
+        issues += [
+            Issue("FIELD_REQUIRED", f"`for_each` needs `{name}`, or a `graph_name`", node_id=node_id)
+            for name in ("entry", "join")
+            if not getattr(config, name)
+        ]
+        if config.graph_version:
+            message = "there is no `graph_name` whose version this could be"
+            issues.append(Issue("FIELD_CONFLICT", message, pointer="/graph_version", node_id=node_id))
+    for name in ("entry", "join"):
+        if config.graph_name and getattr(config, name):
+            message = f"`graph_name` runs a graph for each item and `{name}` a part of this one; leave one out"
+            issues.append(
+                Issue("FIELD_CONFLICT", message, pointer=f"/{name}", node_id=node_id, related=("/graph_name",))
+            )
+        if getattr(config, name) in SPECIAL_TARGETS:
+            message = f"`{name}` is a node"
+            issues.append(Issue("FIELD_INVALID", message, pointer=f"/{name}", node_id=node_id))
+    return issues
+
+
+def _each_issues(node_id: str, each: dict[str, Any]) -> list[Issue]:
+    def wrong(name: str, message: str) -> Issue:
+        return Issue("FIELD_INVALID", message, pointer=pointer("for_each", name), node_id=node_id)
+
+    path = each.get("path", "")
+    issues = path_issues(node_id, [(path, "/for_each/path")]) if isinstance(path, str) else []
+    issues += [] if isinstance(path, str) else [wrong("path", "`path` is a state path")]
+    for name, usual in _NAMES.items():
+        key = each.get(name, usual)
+        if not isinstance(key, str) or not key or not _KEY.fullmatch(key):
+            issues.append(wrong(name, f"`{name}` is a key: letters, digits and _, and no digit first"))
+        elif key in BOOKS or key.startswith("__"):
+            message = f"`{key}` belongs to the engine"
+            at = pointer("for_each", name)
+            issues.append(Issue("RESERVED_KEY", message, pointer=at, node_id=node_id))
+    if each.get("as", "item") == each.get("index_as", "index"):
+        issues.append(wrong("index_as", "`as` and `index_as` are two keys"))
+    wait = each.get("wait", "all")
+    count = wait.get("count") if isinstance(wait, dict) and len(wait) == 1 else None
+    if wait != "all" and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        issues.append(wrong("wait", '`wait` is "all" or {"count": n}, and n at least 1'))
+    return issues
+
+
+_NAMES: Final = {"as": "item", "index_as": "index"}
+_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 
 
 def _branch_issues(node_id: str, branch: dict[str, Any], at: str) -> list[Issue]:
@@ -108,6 +188,8 @@ def _branch_issues(node_id: str, branch: dict[str, Any], at: str) -> list[Issue]
 
 
 def targets(config: Config) -> Sequence[Target]:
+    if config.for_each is not None:
+        return [Target(config.entry, "/entry")] if config.entry else []
     return [
         Target(branch["entry"], pointer("branches", place, "entry"))
         for place, branch in enumerate(config.branches)
@@ -116,6 +198,9 @@ def targets(config: Config) -> Sequence[Target]:
 
 
 def reads(config: Config) -> Sequence[Read]:
+    if config.for_each is not None:
+        path = config.for_each.get("path", "")
+        return path_read(path, "/for_each/path") if isinstance(path, str) else []
     return [
         read
         for place, branch in enumerate(config.branches)
@@ -124,18 +209,23 @@ def reads(config: Config) -> Sequence[Read]:
     ]
 
 
-def writes(_node_id: str, _config: Config) -> Sequence[str]:
-    return ()
+def writes(_node_id: str, config: Config) -> Sequence[str]:
+    return [config.output_key] if config.output_key else ()
 
 
 def writes_current(config: Config) -> bool:
+    if config.for_each is not None:
+        return not config.output_key
     return any(branch.get("input") for branch in config.branches)
 
 
-def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
-    """Raises `NodeFailure` PROMPT_VALUE_MISSING when there is nothing at a branch's `input`."""
+def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | OpenFrames:
+    """Raises `NodeFailure` PROMPT_VALUE_MISSING when there is nothing at a branch's `input`, or no list at `path`."""
+    config: Config = node.config
+    if config.for_each is not None:
+        return _each(node, values, answers)
     inputs: dict[str, JsonValue] = {}
-    for branch in node.config.branches:
+    for branch in config.branches:
         path = branch.get("input")
         if not path:
             continue
@@ -144,4 +234,33 @@ def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
             message = f'branch "{branch["id"]}" starts with "{path}", and there is nothing'
             raise NodeFailure("PROMPT_VALUE_MISSING", message, path=path, branch=branch["id"])
         inputs[branch["entry"]] = found
-    return Done(targets=tuple(branch["entry"] for branch in node.config.branches), inputs=inputs)
+    return Done(targets=tuple(branch["entry"] for branch in config.branches), inputs=inputs)
+
+
+def _each(node: Node, values: Values, answers: Sequence[Answer]) -> Done | OpenFrames:
+    config: Config = node.config
+    each = config.for_each or {}
+    if not answers:
+        wait = each.get("wait", "all")
+        return OpenFrames(
+            _items(node, values, each.get("path", "")), width=config.max_parallelism,
+            enough=None if wait == "all" else wait["count"], graph_version=config.graph_version,
+            names=(each.get("as", "item"), each.get("index_as", "index")), policy=config.fail_policy,
+        )  # fmt: skip
+    answer = answers[-1]
+    assert isinstance(answer, FramesAnswer), "nothing else is asked for"
+    results: list[JsonValue] = [*answer.results]
+    if config.output_key:
+        return Done((contribution(values, config.output_key, results),), output=results)
+    return Done(output=results, current=results)
+
+
+def _items(node: Node, values: Values, path: str) -> list[JsonValue]:
+    found = value_at(values, path)
+    what = f'"{path}"' if path else "the current value"
+    if isinstance(found, Missing):
+        raise NodeFailure("PROMPT_VALUE_MISSING", f'"{node.id}" goes through {what}, and there is nothing', path=path)
+    if not isinstance(found, list):
+        message = f'"{node.id}" goes through {what}, and that is no list'
+        raise NodeFailure("FOR_EACH_NOT_A_LIST", message, path=path)
+    return found

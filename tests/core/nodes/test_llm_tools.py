@@ -150,6 +150,11 @@ def test_a_tool_is_named_by_its_connection(tool: str) -> None:
     assert found("llm", tools=[tool]) == [("FIELD_INVALID", "/tools/0")]
 
 
+def test_rounds_without_tools_are_never_gone() -> None:
+    assert found("llm", max_tool_rounds=3) == [("FIELD_UNUSED", "/max_tool_rounds")]
+    assert found("llm", max_tool_rounds=3, tools=["a/b"]) == []
+
+
 def test_a_tool_is_named_once() -> None:
     assert found("llm", tools=["a/b", "a/b"]) == [("FIELD_INVALID", "/tools/1")]
     assert "tools" not in llm.UNAVAILABLE

@@ -63,8 +63,25 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
             [("DUPLICATE_TARGET", "/branches/1/entry")],
         ),
         ({"join": "analyst_a", "branches": [FIRST]}, [("FIELD_INVALID", "/join")]),
-        ({"for_each": {"path": "xs"}, "entry": "a"}, []),
-        ({"graph_name": "other", "for_each": {}}, []),
+        ({"for_each": {"path": "xs"}, "entry": "a", "join": "b"}, []),
+        ({"graph_name": "other", "for_each": {}, "output_key": "k"}, []),
+        ({"for_each": {"path": "xs"}, "entry": "a"}, [("FIELD_REQUIRED", "")]),
+        ({"for_each": {}, "entry": "END", "join": "b"}, [("FIELD_INVALID", "/entry")]),
+        ({"for_each": {"paht": "x"}, "graph_name": "g"}, [("UNKNOWN_FIELD", "/for_each/paht")]),
+        ({"for_each": {"path": "a..b"}, "graph_name": "g"}, [("STATE_PATH_INVALID", "/for_each/path")]),
+        ({"for_each": {"path": 5}, "graph_name": "g"}, [("FIELD_INVALID", "/for_each/path")]),
+        ({"for_each": {"as": "a.b"}, "graph_name": "g"}, [("FIELD_INVALID", "/for_each/as")]),
+        ({"for_each": {"as": "outputs"}, "graph_name": "g"}, [("RESERVED_KEY", "/for_each/as")]),
+        ({"for_each": {"as": "x", "index_as": "x"}, "graph_name": "g"}, [("FIELD_INVALID", "/for_each/index_as")]),
+        ({"for_each": {"wait": {"count": 0}}, "graph_name": "g"}, [("FIELD_INVALID", "/for_each/wait")]),
+        ({"for_each": {"wait": "any"}, "graph_name": "g"}, [("FIELD_INVALID", "/for_each/wait")]),
+        ({"for_each": {"wait": {"count": 2}}, "graph_name": "g"}, []),
+        ({"for_each": {}, "graph_name": "g", "entry": "a"}, [("FIELD_CONFLICT", "/entry")]),
+        ({"for_each": {}, "graph_name": "g", "branches": [FIRST]}, [("FIELD_CONFLICT", "/branches")]),
+        ({"for_each": {}, "graph_version": "v", "entry": "a", "join": "b"}, [("FIELD_CONFLICT", "/graph_version")]),
+        ({"join": "m", "branches": [FIRST], "entry": "a"}, [("FIELD_CONFLICT", "/entry")]),
+        ({"join": "m", "branches": [FIRST], "fail_policy": "ignore"}, [("NODE_TYPE_UNAVAILABLE", "/fail_policy")]),
+        ({"join": "m", "branches": [FIRST], "timeout_ms": 5}, [("NODE_TYPE_UNAVAILABLE", "/timeout_ms")]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: list[tuple[str, str]]) -> None:
@@ -74,8 +91,3 @@ def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: 
 def test_an_unknown_field_of_a_branch_is_answered_with_the_likely_one() -> None:
     config = parallel.Config(join="m", branches=[{**FIRST, "entyr": "x"}])
     assert 'did you mean "entry"?' in parallel.check("n", config)[0].message
-
-
-def test_the_form_over_data_is_refused_field_by_field() -> None:
-    for name in ("for_each", "graph_name", "entry", "fail_policy", "timeout_ms", "max_parallelism", "executor"):
-        assert name in parallel.UNAVAILABLE
