@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_graph.core.budgets import check
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.errors import GraphNotFound, InputInvalid, InputTooLarge, InvalidArgument
@@ -70,12 +71,23 @@ def check_no_template(name: str) -> None:
         raise InvalidArgument(message, argument="file")
 
 
-def _pairs(params: list[str]) -> dict[str, str]:
+def read_budgets(given: list[str]) -> JsonObject:
+    """What `--budget` says as an argument of `graph_run_start`, or none. Raises `InvalidBudgets`."""
+    if not given:
+        return {}
+    pairs = _pairs(given, option="budget")
+    bounds: JsonObject = {
+        name: int(text) if text.isascii() and text.isdigit() else text for name, text in pairs.items()
+    }
+    return {"budgets": check(bounds)}
+
+
+def _pairs(params: list[str], *, option: str = "param") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for param in params:
         name, sign, value = param.partition("=")
         if not sign or not name:
-            raise InvalidArgument(f"--param takes NAME=VALUE, not {param!r}", argument="param")
+            raise InvalidArgument(f"--{option} takes NAME=VALUE, not {param!r}", argument=option)
         pairs[name] = value
     return pairs
 

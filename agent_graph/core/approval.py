@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_graph.core import events as e
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.run import Gate, Run
 from agent_graph.errors import (
@@ -23,8 +24,7 @@ def vote(run: Run, approval_id: str, *, decision: str, note: str, by: str, via: 
     gate = run.gates.get(approval_id)
     if gate is None:
         raise ApprovalNotFound(f"there is no approval {approval_id!r} in run {run.run_id!r}", approval_id=approval_id)
-    ending = run.cancel_reason is not None or run.failure is not None
-    if gate.status == "withdrawn" or (gate.status == "pending" and ending):
+    if gate.status == "withdrawn" or (gate.status == "pending" and run.ending):
         raise ApprovalWithdrawn("the run ended before this was decided", approval_id=approval_id)
     if gate.status == "expired" or (gate.status == "pending" and now_ms >= gate.expires_at_ms):
         raise ApprovalExpired("this approval expired before it was decided", approval_id=approval_id)
@@ -55,5 +55,7 @@ def expired(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
 
 
 def _asks(run: Run, gate: Gate) -> bool:
+    if gate.firing == ON_BUDGET:
+        return True
     firing = run.firing(gate.firing)
     return firing is not None and firing.approval_id == gate.approval_id

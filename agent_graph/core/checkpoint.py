@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Final, assert_never
 
 from agent_graph.core import packed
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.effects import (
     MISSING,
     Answer,
@@ -29,12 +30,13 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
-from agent_graph.core.run import Gate, Run, Usage, Wait
+from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
+from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 8
+FORMAT = 10
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error",
+    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
@@ -47,10 +49,12 @@ def dump(run: Run) -> bytes:
     body["open"] = [*run.out, *run.open]
     body["queue"] = [*run.queue]
     body["pausing"], body["mail"] = run.pausing, run.mail
+    body["mutexes"] = [[name, mutex.holders, mutex.waiting] for name, mutex in run.mutexes.items()]
     body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
+    body["ledger"] = None if run.ledger is None else run.ledger.to_json()
     body["closing"] = [*run.closing]
     body["met"] = [to_json(fact) for fact in run.met]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
@@ -76,6 +80,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
+    run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
     run.closing = dict.fromkeys(body["closing"])
     run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
@@ -83,6 +88,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
     by_path = {firing.path: firing for firing in run.running}
     run.open = {path: by_path[path] for path in body["open"]}
     run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
+    run.mutexes = {name: Mutex(holders, waiting) for name, holders, waiting in body["mutexes"]}
     run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
     run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
@@ -97,6 +103,7 @@ def _frame_out(frame: Frame) -> JsonObject:
         "item": frame.item,
         "failure": frame.failure,
         "failing": frame.failing,
+        "terminating": frame.terminating,
         "state": _state_out(frame.state, _at_first(frame)),
         "tokens": [[edge, [_token_out(token) for token in queue]] for edge, queue in frame.tokens.items()],
         "running": [_firing_out(firing) for firing in frame.running.values()],
@@ -106,6 +113,7 @@ def _frame_out(frame: Frame) -> JsonObject:
         "join_seen": list(frame.join_seen.items()),
         "ended": [_token_out(token) for token in frame.ended],
         "ended_at": list(frame.ended_at.items()),
+        "given": [[node, _token_out(token)] for node, token in frame.given.items()],
     }
     return body
 
@@ -130,10 +138,12 @@ def _frame_of(graph: Graph, run: Run, body: Any) -> Frame:
 
 def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     run.frames[frame.path] = frame
-    frame.failure, frame.failing = body["failure"], body["failing"]
+    frame.failure, frame.failing, frame.terminating = body["failure"], body["failing"], body["terminating"]
     _state_in(frame.state, body["state"])
     for edge, tokens in body["tokens"]:
         frame.place(edge, (_token_in(token) for token in tokens))
+    for node, token in body["given"]:
+        give(frame, node, _token_in(token))
     for item in body["running"]:
         _firing_in(run, frame, dict(item))
     frame.nth = dict(body["nth"])
@@ -160,7 +170,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body["answers"] = [_answer_out(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
-        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure]
+        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure, mine.stopped]
     return body
 
 
@@ -175,7 +185,8 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     frame.run_on(firing)
     if has is not None:
         mine = firing.owned = owned(run, firing)
-        mine.opened, mine.results, mine.failed, mine.failure = has[0], dict(has[1]), {*has[2]}, has[3]
+        mine.opened, mine.results, mine.failed = has[0], dict(has[1]), {*has[2]}
+        mine.failure, mine.stopped = has[3:]
 
 
 def _answer_out(answer: Answer) -> list[Any]:

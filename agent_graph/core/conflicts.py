@@ -12,8 +12,10 @@ from typing import Final
 
 from agent_graph.core import statepath
 from agent_graph.core.choices import EXIT, Selections, can_end
+from agent_graph.core.graph import END_RUN
 from agent_graph.core.issues import Issue
 from agent_graph.core.nodes import KNOWN_TYPES
+from agent_graph.core.nodes.base import error_targets
 from agent_graph.core.ops.transforms import overwrites
 from agent_graph.core.regions import OUTSIDE, innermost
 from agent_graph.core.topology import Topology, bits
@@ -64,7 +66,12 @@ class _Search:
 def write_conflicts(
     wiring: Wiring, built: Topology, ways: Sequence[Selections], *, reducers: Mapping[str, str]
 ) -> list[Issue]:
-    """One issue a path, naming the writers that meet without a reducer."""
+    """One issue a path, naming the writers that meet without a reducer.
+
+    None in a graph that can end the whole run: whether a second writer comes to its end hangs on the timing there.
+    """
+    if _can_end_run(wiring):
+        return []
     writes = _writes(wiring, built, reducers)
     groups = _groups(writes)
     gathered = _gathered(wiring, built, reducers)
@@ -89,6 +96,14 @@ def write_conflicts(
         if _proved(search, fork):
             found[path] = list(dict.fromkeys([*known, fork.first, fork.second]))
     return [_issue(wiring, path, sorted(nodes), gathered=path in gathered) for path, nodes in found.items()]
+
+
+def _can_end_run(wiring: Wiring) -> bool:
+    return bool(wiring.ends_run) or any(
+        target.id == END_RUN
+        for node in wiring.nodes
+        for target in (*KNOWN_TYPES[node.type].targets(node.config), *error_targets(node.config))
+    )
 
 
 def _writes(wiring: Wiring, built: Topology, reducers: Mapping[str, str]) -> dict[int, list[Path]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_graph.core.effects import Answer, OpenFrames
 from agent_graph.core.graph import Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.merge import Conflict
+from agent_graph.core.merge import Conflict, State
 from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ class Token(NamedTuple):
     past: int
     tips: tuple[int, ...]
     depth: int
+
+
+def merged(tokens: Sequence[Token], state: State) -> Token:
+    """Several tokens of a frame with that state as one."""
+    past, depth = 0, 0
+    for token in tokens:
+        past |= token.past
+        depth = max(depth, token.depth)
+    return Token(past, state.merge_tips(tip for token in tokens for tip in token.tips), depth)
 
 
 @dataclass(slots=True)
@@ -40,12 +50,18 @@ class Owned:
     """Those in whose place there is an error, or null."""
     failure: JsonObject | None = None
     """What the owner is going to fail with."""
+    stopped: bool = False
+    """In one of them a token has reached END_RUN: the owner's goes there too."""
 
     @property
     def over(self) -> bool:
         """Nobody waits for what is still open."""
         enough = self.asked.enough
-        return self.failure is not None or (enough is not None and len(self.results) - len(self.failed) >= enough)
+        return (
+            self.stopped
+            or self.failure is not None
+            or (enough is not None and len(self.results) - len(self.failed) >= enough)
+        )
 
 
 @dataclass(slots=True)
@@ -60,6 +76,8 @@ class Firing:
     past: int
     tips: tuple[int, ...]
     reentered: bool
+    lane: int = 0
+    """Whose latest firing its past holds: its node's; with `merge` "each" that of the same in-edge (``~edge``)."""
     seen_before: dict[str, int] = field(default_factory=dict)
     """For a join: the last writer of each input as its previous firing saw it."""
     conflicts: tuple[Conflict, ...] = ()

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from agent_graph.core import budget_folds, budgets, mutexes, tool_facts, waits
 from agent_graph.core import events as e
-from agent_graph.core import tool_facts, waits
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, open_frames, settle, spread
 from agent_graph.core.frames import Frame
@@ -15,7 +16,7 @@ from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record
 from agent_graph.core.outcome import to_done
-from agent_graph.core.places import admit, remove
+from agent_graph.core.places import admit, enter, give, remove
 from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
@@ -28,6 +29,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
+    run.ledger = budgets.ledger(fact.budgets or graph.budgets)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
     start = spread(graph, fact.input)
@@ -37,6 +39,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
 
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
+    budget_folds.started(run, event.at_ms)
     frame = run.frames[""]
     frame.enter()
     admit(run, frame)
@@ -76,6 +79,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.queue.clear()
         run.pausing.clear()
         run.waits.clear()
+        run.mutexes.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
         elif isinstance(fact, e.RunCancelled):
@@ -88,6 +92,8 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
     firing = run.firing(fact.firing)
     if firing is not None:
         firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
+        if run.ledger is not None:
+            run.ledger.entered.discard(firing.path)
 
 
 def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
@@ -115,6 +121,7 @@ def _cache_hit(graph: Graph, run: Run, event: e.Event, fact: e.CacheHit) -> None
 def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnswer) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+        budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
         run.out.pop(firing.path, None)
         run.open[firing.path] = firing
@@ -125,6 +132,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     if firing is not None:
         run.usage.nodes += 1
         remove(run, firing)
+        mutexes.release(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
@@ -137,7 +145,9 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
+    budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
+    mutexes.release(run, firing)
     node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
@@ -146,6 +156,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         settle(run, firing.frame)
         return
     firing.frame.drop(firing)
+    admit(run, firing.frame)
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
     fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
@@ -157,6 +168,7 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
+    budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
     firing.answers = tool_facts.kept(firing.answers)
     firing.restart, firing.calling, firing.unsure = True, None, False
@@ -176,6 +188,13 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         waits.time_over(run, firing)
 
 
+def _mutex_granted(graph: Graph, run: Run, event: e.Event, fact: e.MutexGranted) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and mutexes.hold(run, fact.name, fact.firing):
+        enter(run, firing)
+        give(run)
+
+
 def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.owned is None:
@@ -191,23 +210,31 @@ def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
+    budget_folds.told(run, fact)
     firing = run.firing(fact.firing)
     if firing is not None:
+        budget_folds.failed(run, firing, {})
         remove(run, firing)
+        mutexes.release(run, firing)
         firing.frame.drop(firing)
+        admit(run, firing.frame)
         settle(run, firing.frame)
 
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
     firing = run.firing(fact.firing)
-    if firing is None:
+    if firing is None and fact.firing != ON_BUDGET:
         return
-    run.gates[fact.approval_id] = Gate(
-        approval_id=fact.approval_id, firing=fact.firing, node_id=firing.declared.id, round=fact.round,
+    node_id = ON_BUDGET if firing is None else firing.declared.id
+    gate = run.gates[fact.approval_id] = Gate(
+        approval_id=fact.approval_id, firing=fact.firing, node_id=node_id, round=fact.round,
         prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
         allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
         opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
     )  # fmt: skip
+    if firing is None:
+        budget_folds.opened(run, gate)
+        return
     firing.approval_id = fact.approval_id
     run.open.pop(firing.path, None)
 
@@ -231,6 +258,7 @@ def _expired(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalExpired) ->
 
 
 def _withdrawn(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalWithdrawn) -> None:
+    budget_folds.told(run, fact)
     gate = run.gates.get(fact.approval_id)
     if gate is not None and gate.status == "pending":
         gate.status = "withdrawn"
@@ -241,6 +269,9 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     if gate is None or gate.status != "pending":
         return
     gate.status, gate.decision = status, decision
+    if gate.firing == ON_BUDGET:
+        budget_folds.answered(run, answer)
+        return
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:
         firing.approval_id = ""
@@ -265,6 +296,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,
+    e.MutexGranted: _mutex_granted,
     e.TimerSet: waits.timer_set,
     e.TimerFired: _timer_fired,
     e.FramesOpened: _frames_opened,
@@ -282,5 +314,8 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.ApprovalDecided: _decided,
     e.ApprovalExpired: _expired,
     e.ApprovalWithdrawn: _withdrawn,
+    e.BudgetGranted: budget_folds.granted,
+    e.BudgetSettled: budget_folds.settled,
+    e.BudgetRefused: budget_folds.refused,
 }
 """What `_told` folds tells people; nothing depends on it."""

@@ -139,7 +139,7 @@ def _unfit(frame: Frame, mine: Owned) -> JsonObject | None:
 
 def is_doomed(run: Run, frame: Frame) -> bool:
     """Whether a frame around this one ends with all that is in it."""
-    if run.cancel_reason is not None or run.failure is not None:
+    if run.ending:
         return True
     owner = frame.owner
     while owner is not None:
@@ -153,6 +153,8 @@ def why_it_ends(frame: Frame) -> str:
     """Why what runs in a closing frame is cancelled."""
     if frame.failure is not None:
         return "the frame failed"
+    if frame.terminating:
+        return "the run was ended"
     owner = frame.owner
     failed = owner is not None and owner.owned is not None and owner.owned.failure is not None
     return "another frame failed" if failed else "the others were enough"
@@ -169,7 +171,11 @@ def fail(run: Run, frame: Frame, error: JsonObject) -> None:
 def settle(run: Run, frame: Frame) -> None:
     """A firing of `frame` is through: when it was the last one, the frame comes to its end."""
     owner = frame.owner
-    if owner is None or owner.owned is None or frame.running:
+    if owner is None or owner.owned is None:
+        return
+    if frame.running:
+        if frame.terminating:
+            run.closing[frame.path] = None
         return
     mine = owner.owned
     if is_doomed(run, frame):
@@ -182,6 +188,7 @@ def settle(run: Run, frame: Frame) -> None:
             if not frame.failing:
                 return  # until the log says so
             _put_up_with(frame, mine)
+        mine.stopped = frame.terminating and mine.failure is None
     _close(run, frame, owner, mine)
     if mine.over:
         for item in sorted(mine.live):

@@ -14,9 +14,10 @@ from itertools import chain
 
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Token
-from agent_graph.core.graph import END, Graph
+from agent_graph.core.firing import Firing, Token, merged
+from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.lanes import is_each, next_turn
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
 from agent_graph.core.topology import ENTRY
 from agent_graph.core.weights import Slot
@@ -38,6 +39,7 @@ class Frame:
         "failing",
         "failure",
         "full",
+        "given",
         "graph",
         "inside",
         "item",
@@ -51,6 +53,7 @@ class Frame:
         "running_set",
         "soft",
         "state",
+        "terminating",
         "tokens",
         "watched",
     )  # fmt: skip
@@ -86,15 +89,19 @@ class Frame:
         """Waiting nodes whose witness does not run: a circle can only be among these."""
         self.watched: dict[int, int] = {}
         """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
+        self.given: dict[int, Token] = {}
+        """Tokens on a virtual edge, by node: it is no edge of the node (engine.md 6)."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
-        """By node, the depth of its latest firing: it counts for that of the next one."""
+        """By lane, the depth of its latest firing: it counts for that of the next one."""
         self.last: dict[int, Token] = {}
-        """By node, the token its latest firing made, which belongs to the past of the next one; none in the base."""
+        """By lane, the token its latest firing made, which belongs to the past of the next one; none in the base."""
         self.join_seen: dict[int, dict[str, int]] = {}
         self.ended: list[Token] = []
         self.ended_at: dict[int, int] = {}
-        """By node at which tokens ended, the depth of the latest firing that did."""
+        """By node at which tokens ended, the depth of the latest firing that did; one alone that reached END_RUN."""
+        self.terminating = False
+        """A token has reached END_RUN: nothing is enabled any more, and what runs is to be cancelled."""
         self.enabled: list[Firing] = []
         """Firings enabled since somebody last took this list."""
 
@@ -102,7 +109,7 @@ class Frame:
 
     def enter(self, edge: int = 0) -> None:
         """Put the first token on `edge`, which leads to the entry."""
-        self._settle([self._put(edge, Token(0, (), 0))])
+        self.settle([self._put(edge, Token(0, (), 0))])
 
     def finish(self, firing: Firing, done: Done) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
@@ -122,9 +129,10 @@ class Frame:
         by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
         self._leave(node)
         dirty = self._send(node, done.targets, token, by_target)
-        self.depths[node] = firing.depth
-        self.last[node] = token  # without what branches start with: that is each branch's own until they meet
-        self._settle([*dirty, *self.blocked_by.pop(node, ()), node])
+        self.depths[firing.lane] = firing.depth
+        self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
+        if not self.terminating:
+            self.settle([*dirty, *self.blocked_by.pop(node, ()), node])
 
     def written(self, firing: Firing, done: Done) -> list[Write]:
         """What a firing contributes, its output in the engine's books included."""
@@ -155,11 +163,12 @@ class Frame:
         source = topology.leaves_by(node)
         if targets is None:
             edges, ends = [(edge, token) for edge in topology.out_declared[source]], topology.ends[source]
+            stops = bool(topology.ends_run >> source & 1)
         else:
-            edges, ends = [], not targets
+            edges, ends = [], not targets or END in targets
+            stops = END_RUN in targets
             for target in dict.fromkeys(targets):
-                if target == END:
-                    ends = True
+                if target in SPECIAL_TARGETS:
                     continue
                 place = self.graph.index[target]
                 edge = topology.edge_between.get((node, place))
@@ -168,7 +177,10 @@ class Frame:
                 )
         inside = self.inside
         within = edges if inside < 0 else [one for one in edges if inside >> topology.edges[one[0]].target & 1]
-        if ends or len(within) < len(edges):
+        if stops:
+            self.terminating = True
+            self.ended_at.clear()  # whose result counts is certain
+        if ends or stops or len(within) < len(edges):
             self.ended.append(by_target.get(END, token))
             self.ended_at[node] = token.depth
         return [self._put(edge, mine) for edge, mine in within]
@@ -188,7 +200,7 @@ class Frame:
 
     # -- the rule --------------------------------------------------------------------------------------------------
 
-    def _settle(self, dirty: Iterable[int]) -> None:
+    def settle(self, dirty: Iterable[int]) -> None:
         """Enable every node that may run now; when none may, the first node of a circle; until nothing changes."""
         todo = [*{node for node in dirty if node in self.full}]
         if len(todo) > 1:
@@ -207,7 +219,7 @@ class Frame:
 
     def _may_run(self, node: int) -> bool:
         self.soft.discard(node)
-        if len(self.full[node]) == len(self.graph.topology.in_edges[node]):
+        if len(self.full[node]) == len(self.graph.topology.in_edges[node]) or is_each(self.graph, node):
             return True
         found = self._running_blockers(node)
         if not found:
@@ -247,7 +259,8 @@ class Frame:
         body = topology.bodies.get(node, 0)
         reentered = False
         full = self.full[node]
-        for edge in sorted(full):
+        edges, lane, nth, name = next_turn(self, node)
+        for edge in edges:
             queue = self.tokens[edge]
             taken.append(queue.popleft())
             if body:
@@ -258,10 +271,12 @@ class Frame:
                 full.discard(edge)
         if not full:
             del self.full[node]
+        if node in self.given:
+            taken.append(self.given.pop(node))
         self.soft.discard(node)
         conflicts: tuple[Conflict, ...] = ()
-        if node in self.last:
-            taken.append(self.last[node])
+        if lane in self.last:
+            taken.append(self.last[lane])
         past, tips, depth = taken[0]
         if len(taken) > 1:
             for token in taken[1:]:
@@ -269,13 +284,12 @@ class Frame:
                 depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
-        nth = self.nth[node] = self.nth.get(node, 0) + 1
         self.running_set |= 1 << node
         if self.active == 1 << node and node not in self.full and past == state.everything():
             past, tips = self._compact(tips)
-        path = f"{self.path}{self.graph.nodes[node].id}#{nth}"
-        depth = max(depth, self.depths.get(node, 0)) + 1
-        firing = Firing(self, node, path, nth, depth, past, tips, reentered, conflicts=conflicts)
+        path = f"{self.path}{self.graph.nodes[node].id}#{name}"
+        depth = max(depth, self.depths.get(lane, 0)) + 1
+        firing = Firing(self, node, path, nth, depth, past, tips, reentered, lane, conflicts=conflicts)
         if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing
@@ -326,11 +340,7 @@ class Frame:
 
     def merged_end(self) -> Token:
         """All tokens that ended, as one."""
-        past, depth = 0, 0
-        for token in self.ended:
-            past |= token.past
-            depth = max(depth, token.depth)
-        return Token(past, self.state.merge_tips(tip for token in self.ended for tip in token.tips), depth)
+        return merged(self.ended, self.state)
 
     def end_conflicts(self) -> tuple[Conflict, ...]:
         """Conflicts that meet only where everything ends."""

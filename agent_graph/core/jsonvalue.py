@@ -23,6 +23,7 @@ break in the first library that reads or prints the value; lifting the interpret
 and the bound is its guard against quadratic time.
 """
 
+_NUMBERS: Final = (int, float)  # named: a union written where it is asked for is made anew at each asking
 _INTEGER_BOUND: Final = 10**MAX_INTEGER_DIGITS
 _STRUCTURE: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]+|[\]}]+', re.DOTALL)
 """Strings without backtracking (``*+``): remembering where to go back to takes 60 bytes for every escape."""
@@ -177,7 +178,7 @@ def equality_key(value: JsonValue) -> str:
 
 def is_number(value: object) -> bool:
     """Whether `value` is a JSON number; a bool is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def fits(number: int | float) -> bool:
@@ -262,7 +263,7 @@ def _check_text(text: str) -> None:
 def _check_scalar(value: object) -> None:
     if isinstance(value, str):
         _check_text(value)
-    elif isinstance(value, int | float):
+    elif isinstance(value, _NUMBERS):
         if not fits(value):
             what = str(value) if isinstance(value, float) else f"an integer of more than {MAX_INTEGER_DIGITS} digits"
             raise InputInvalid(f"{what} is not allowed as a number")

@@ -206,8 +206,10 @@ class State:
         return dict.fromkeys((*self.base, *self.journal))
 
     def _fold(self, slot: Slot, entries: list[Entry], past: int, *, own: bool) -> MaybeJson:
-        reducer = self.reducers.get(slot, "") if isinstance(slot, str) else ""
-        first = 0
+        if own and entries[-1].op == "set" and not entries[-1].rest:  # most: whatever was there before is gone
+            self.owned.discard(slot)
+            return entries[-1].value
+        reducer, first = self.reducers.get(slot, "") if isinstance(slot, str) else "", 0
         for i in range(len(entries) - 1, -1, -1):
             entry = entries[i]
             if not entry.rest and entry.op in ("set", "replace") and past >> (entry.writer - self.offset) & 1:
@@ -281,11 +283,11 @@ class State:
         if any(part == union for part in parts):
             return ()
         apart = union & ~common
-        by_slot: dict[Slot, list[int]] = {}
+        by_slot: dict[str, list[int]] = {}
         while apart:
             low = apart & -apart
             number = low.bit_length() - 1 + self.offset
-            for slot in self.writers[number].slots:
+            for slot in (one for one in self.writers[number].slots if isinstance(one, str)):  # a book is one node's own
                 by_slot.setdefault(slot, []).append(number)
             apart ^= low
         found: list[Conflict] = []
@@ -294,8 +296,8 @@ class State:
                 found += self._conflicts_in(slot, frozenset(numbers), parts)
         return tuple(sorted(found, key=lambda c: (c.key, c.winner)))
 
-    def _conflicts_in(self, slot: Slot, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
-        reduced = isinstance(slot, str) and slot in self.reducers
+    def _conflicts_in(self, slot: str, numbers: frozenset[int], parts: Sequence[int]) -> Iterable[Conflict]:
+        reduced = slot in self.reducers
         entries = [entry for entry in self.journal[slot] if entry.writer in numbers]
         if reduced and not any(entry.op in OVERWRITES for entry in entries):
             return
@@ -316,7 +318,7 @@ class State:
                 for place in losers:
                     lost[place].append(last.rest)
                 names = tuple(dict.fromkeys(self.writers[entries[place].writer].path for place in losers))
-                key = ".".join((*((slot,) if isinstance(slot, str) else slot), *last.rest))
+                key = ".".join((slot, *last.rest))
                 yield Conflict(key, self.writers[last.writer].path, names)
 
     def _concurrent(self, a: int, b: int) -> bool:

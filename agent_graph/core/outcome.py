@@ -10,7 +10,7 @@ from agent_graph.core import growth, statepath, weights
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Missing, Write
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import END, Graph, Node
+from agent_graph.core.graph import END, END_RUN, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact
 from agent_graph.core.limits import Limits
 from agent_graph.core.run import Run
@@ -145,7 +145,8 @@ def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[s
     topology = graph.topology
     source = topology.leaves_by(node)
     ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[source]]
-    return (*ways, END) if topology.ends[source] else tuple(ways)
+    ends = (END,) if topology.ends[source] else ()
+    return (*ways, *ends, *((END_RUN,) if topology.ends_run >> source & 1 else ()))
 
 
 def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
@@ -155,7 +156,7 @@ def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:
 def _checked(write: Write, limits: Limits) -> int:
     """`weights.most_of` a value that is within the limits of size and depth; a short text is not measured."""
     value, limit, depth = write.value, limits.value_bytes, limits.json_depth
-    nested = isinstance(value, list | dict)
+    nested = isinstance(value, weights.NESTED)
     if not nested and (most := weights.most_of(value)) <= limit:
         return most
     text, what = compact(value), "its output" if write.path[0] == "outputs" else ".".join(write.path)

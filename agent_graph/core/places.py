@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_graph.core import mutexes
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
 from agent_graph.core.run import PLACED, Run
@@ -13,11 +14,24 @@ def admit(run: Run, frame: Frame) -> None:
     if len(enabled) > 1:
         enabled.sort(key=lambda firing: firing.node)  # as declared: it is also how places are given
     for firing in enabled:
-        if firing.declared.type in PLACED:
-            run.queue[firing.path] = firing
+        if firing.declared.config.mutex:
+            mutexes.wait(run, firing)
         else:
-            run.open[firing.path] = firing
+            enter(run, firing)
     frame.enabled = []
+    give(run)
+
+
+def enter(run: Run, firing: Firing) -> None:
+    """A firing wants its first step, or a place before that."""
+    if firing.declared.type in PLACED:
+        run.queue[firing.path] = firing
+    else:
+        run.open[firing.path] = firing
+
+
+def give(run: Run) -> None:
+    """Places that are free, to those who wait for one."""
     most = run.frames[""].graph.max_parallelism
     while run.queue and run.places < most:
         _, firing = run.queue.popitem(last=False)
@@ -36,3 +50,5 @@ def remove(run: Run, firing: Firing) -> None:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
         run.waits.pop(path, None)
+        if run.ledger is not None:
+            run.ledger.parked.pop(path, None)

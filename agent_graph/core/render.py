@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core import images
-from agent_graph.core.graph import END, START, Graph, Node
+from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, digest
 from agent_graph.core.redact import redact
 from agent_graph.core.ways import Way, WayKey, ways
@@ -90,6 +90,8 @@ def mermaid(
         lines.append(f'  n{node.index}{left}"{escape(text)}"{right}')
     if any(way.target == END for way in links):
         lines.append(f'  finish((("{END}")))')
+    if any(way.target == END_RUN for way in links):
+        lines.append(f'  stop((("{END_RUN}")))')
     lines += [_link(graph, way, taken or {}) for way in links]
     lines += _colours(graph, statuses or {})
     text = "\n".join(lines) + "\n"
@@ -199,7 +201,7 @@ def _ref(graph: Graph, name: str) -> str:
     """START and END are no node ids, so nothing can be taken for them."""
     if name == START:
         return "start"
-    return "finish" if name == END else f"n{graph.index[name]}"
+    return {END: "finish", END_RUN: "stop"}.get(name) or f"n{graph.index[name]}"
 
 
 def _link(graph: Graph, way: Way, taken: Mapping[WayKey, int]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.events import Fact, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -52,6 +53,23 @@ class Wait:
 
 
 @dataclass(slots=True)
+class Mutex:
+    """Who holds a name, and who stands in line for it; paths of firings."""
+
+    holders: list[str] = field(default_factory=list)
+    """One, and after it those inside its frames to which it lends the name."""
+    waiting: list[str] = field(default_factory=list)
+
+    @property
+    def following(self) -> str:
+        """Who can hold it now, "" for nobody."""
+        if not self.holders:
+            return self.waiting[0] if self.waiting else ""
+        last = self.holders[-1]
+        return next((path for path in self.waiting if path.startswith((f"{last}/", f"{last}["))), "")
+
+
+@dataclass(slots=True)
 class Usage:
     """Counted from recorded facts; tokens of calls whose host said nothing are counted in `unreported`."""
 
@@ -78,6 +96,8 @@ class Run:
     """What its steps apply, as it was accepted with."""
     seq: int = 0
     """The number of events folded, and the seq of the next one."""
+    at_ms: int = 0
+    """The latest time of these events."""
     lifecycle: str = "new"
     """new, accepted, running, interrupted, completed, failed or cancelled."""
     error: JsonObject | None = None
@@ -107,17 +127,29 @@ class Run:
     """Firings that wait for the clock or for a message; oldest first, and they hold no place."""
     mail: dict[str, list[JsonValue]] = field(default_factory=dict)
     """By name: the payloads of messages that came before anybody waited for them, oldest first."""
+    mutexes: dict[str, Mutex] = field(default_factory=dict)
+    """By name; none that nobody holds or stands in line for."""
     places: int = 0
     """Places taken."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
     usage: Usage = field(default_factory=Usage)
+    ledger: Ledger | None = None
+    """What it may use and has used; None when nothing bounds it."""
+
+    @property
+    def ending(self) -> bool:
+        """It is about to end, with all that is active in it: cancelled, failed, or a token has reached END_RUN."""
+        stopped = self.frame is not None and self.frame.terminating
+        return stopped or self.cancel_reason is not None or self.failure is not None
 
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        ending = self.cancel_reason is not None or self.failure is not None
-        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or ending
+        still = self.ledger is not None and self.ledger.stands_still
+        next_ = any(mutex.following for mutex in self.mutexes.values())
+        going = next_ or self.open or self.out or self.queue or self.pausing
+        moving = self.closing or self.met or self.ending or (going and not still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

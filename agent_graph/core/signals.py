@@ -32,7 +32,7 @@ def deliver(graph: Graph, run: Run, name: str, payload: JsonValue, *, by: str, v
     node of the graph ever waits for that name, `SignalNotAwaited` when none does now and none keeps what comes early,
     `SignalBufferFull` when too much is kept already. Then nothing is to be recorded.
     """
-    if run.terminal or run.cancel_reason is not None or run.failure is not None:
+    if run.terminal or run.ending:
         ending = run.lifecycle if run.terminal else "about to end"
         raise RunTerminal(f"run {run.run_id} is {ending}; nobody waits for messages there", status=run.lifecycle)
     check_value(payload, max_depth=run.limits.json_depth, max_bytes=run.limits.value_bytes)

@@ -53,6 +53,8 @@ class Topology:
     edge_between: dict[tuple[int, int], int]
     ends: tuple[bool, ...]
     """By node: a declared edge leads to END (or it has no declared out-edge at all): its token ends here."""
+    ends_run: int
+    """The nodes of which a declared edge leads to END_RUN."""
     forward: tuple[int, ...]
     """By node: its place in the forward order; unreachable nodes last."""
     component: tuple[int, ...]
@@ -62,7 +64,7 @@ class Topology:
     behind_cycle: int
     """The nodes that lie in or behind a cycle."""
     reachable: int
-    """The nodes that can be reached from the entry."""
+    """The nodes that can be reached from the entry, or from where `on_budget` leads."""
     bodies: dict[int, int] = field(default_factory=dict)
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
     regions: dict[int, Region] = field(default_factory=dict)
@@ -135,6 +137,18 @@ class Topology:
                         found |= known[self.component[source]]
             known[number] = found
 
+    def reach(self, nodes: Iterable[int]) -> int:
+        """The nodes that a path leads to from any of `nodes`, themselves included; negative ones are none."""
+        open_ = [node for node in nodes if node >= 0]
+        found = set(open_)
+        while open_:
+            for i in self.out_all[open_.pop()]:
+                target = self.edges[i].target
+                if target not in found:
+                    found.add(target)
+                    open_.append(target)
+        return bits(found, self.node_count)
+
     def to_json(self) -> JsonObject:
         """What `from_json` needs; node sets are hexadecimal. Reach sets are left out: they are made when asked for."""
         body: JsonObject = {
@@ -143,6 +157,7 @@ class Topology:
             "edges": [end for edge in self.edges[1:] for end in (edge.source, edge.target)],
             "declared": sum(edge.declared for edge in self.edges[1:]),
             "ends": hex(bits((i for i, ends in enumerate(self.ends) if ends), self.node_count)),
+            "ends_run": hex(self.ends_run),
             "forward": list(self.forward),
             "component": list(self.component),
             "in_cycle": hex(self.in_cycle),
@@ -161,7 +176,7 @@ class Topology:
         edges += [Edge(flat[2 * i], flat[2 * i + 1], i < declared) for i in range(len(flat) // 2)]
         ends = int(body["ends"], 16)
         return _wired(
-            count, edges, [bool(ends >> i & 1) for i in range(count)],
+            count, edges, [bool(ends >> i & 1) for i in range(count)], ends_run=int(body.get("ends_run", "0x0"), 16),
             forward=tuple(body["forward"]), component=tuple(body["component"]),
             in_cycle=int(body["in_cycle"], 16), behind_cycle=int(body["behind_cycle"], 16),
             reachable=int(body["reachable"], 16),
@@ -180,13 +195,14 @@ def build(
     declared: Sequence[tuple[int, int]],
     targets: Sequence[Sequence[int]],
     ends: Iterable[int] = (),
+    ends_run: Iterable[int] = (),
     loops: Mapping[int, int] | None = None,
 ) -> Topology:
     """The topology of a graph; linear time, no recursion.
 
     `declared`: (from, to) in the order of `edges`, END left out. `targets`: by node, what it can choose, in the order
-    of engine.md 2, END left out. `ends`: nodes with a declared edge to END. `loops`: loop node -> its entry.
-    A way named twice is one edge.
+    of engine.md 2, END left out. `ends`, `ends_run`: nodes with a declared edge to END, to END_RUN. `loops`: loop
+    node -> its entry. A way named twice is one edge.
     """
     edges = [Edge(ENTRY, entry, False)]
     edges += [Edge(source, target, True) for source, target in dict.fromkeys(declared)]
@@ -196,7 +212,7 @@ def build(
     to_end = [False] * node_count
     for node in ends:
         to_end[node] = True
-    bare = _wired(node_count, edges, to_end, forward=(), component=())
+    bare = _wired(node_count, edges, to_end, ends_run=bits(ends_run, node_count), forward=(), component=())
     out = [[edges[i].target for i in row] for row in bare.out_all]
     walk = _walk(node_count, entry, out)
     in_cycle, behind = _cycles(out, walk.component)
@@ -225,6 +241,7 @@ def members(nodes: int) -> list[int]:
 
 
 def _wired(node_count: int, edges: Sequence[Edge], ends: list[bool], **found: Any) -> Topology:
+    ends_run: int = found.pop("ends_run", 0)
     into: list[list[int]] = [[] for _ in range(node_count)]
     declared: list[list[int]] = [[] for _ in range(node_count)]
     all_: list[list[int]] = [[] for _ in range(node_count)]
@@ -241,7 +258,8 @@ def _wired(node_count: int, edges: Sequence[Edge], ends: list[bool], **found: An
         out_declared=tuple(map(tuple, declared)),
         out_all=tuple(map(tuple, all_)),
         edge_between={(edge.source, edge.target): i for i, edge in enumerate(edges)},
-        ends=tuple(ends[node] or not declared[node] for node in range(node_count)),
+        ends=tuple(ends[n] or not (declared[n] or ends_run >> n & 1) for n in range(node_count)),
+        ends_run=ends_run,
         in_cycle=found.pop("in_cycle", 0),
         behind_cycle=found.pop("behind_cycle", 0),
         reachable=found.pop("reachable", 0),

@@ -1,22 +1,27 @@
 """Firings that wait for the clock or for a message: when the next moment is, and what a moment or a message does.
 
-Three things end by the clock: a pause between two attempts (its run keeps its driver), a timer, and the time for a
-message. All are moments in milliseconds UTC in the fold, so a machine that slept or a program that was away finds
-them over, late; and a fact ends each, so none comes twice. The folds here are those of `core.folds`' table.
+Beside the run's own time three things end by the clock: a pause between two attempts (its run keeps its driver), a
+timer, and the time for a message. All are moments in milliseconds UTC in the fold, so a machine that slept or a program
+that was away finds them over, late; and a fact ends each, so none comes twice. The folds here are those of
+`core.folds`' table.
 """
 
 from __future__ import annotations
 
 from agent_graph.core import events as e
+from agent_graph.core import spending
 from agent_graph.core.effects import SignalAnswer, TimeAnswer
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run, Wait
 
 
-def due(run: Run, now_ms: int) -> tuple[e.TimerFired, ...]:
-    """What the clock has ended by now, the longest over first; nothing while the run stands still or ends."""
-    if run.lifecycle != "running" or run.cancel_reason is not None or run.failure is not None:
+def due(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
+    """What the clock has ended by now: the run's own time, else the longest over first; nothing while the run stands
+    aside or ends."""
+    if refusal := spending.overdue(run, now_ms):
+        return refusal
+    if run.lifecycle != "running" or run.ending:
         return ()
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
     moments += [(wait.due_ms, path) for path, wait in run.waits.items() if wait.due_ms is not None]
@@ -34,7 +39,8 @@ def wake_ms(run: Run) -> int | None:
 
 
 def _moments(run: Run) -> list[int]:
-    return [wait.due_ms for wait in run.waits.values() if wait.due_ms is not None]
+    found = (spending.deadline_ms(run), *(wait.due_ms for wait in run.waits.values()))
+    return [at_ms for at_ms in found if at_ms is not None]
 
 
 # -- folds ---------------------------------------------------------------------------------------------------------

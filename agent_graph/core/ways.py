@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core.events import Fact, FramesOpened, NodeFailed, NodeFinished, RouteTaken, RunStarted
-from agent_graph.core.graph import END, START, Graph, Node
+from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact
 
 WayKey = tuple[str, str, str]
@@ -26,7 +26,7 @@ ON_ERROR: Final = "on_error"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way from `source` to `target` (node ids, ``START``, ``END``).
+    """One way from `source` to `target` (node ids, ``START``, ``END``, ``END_RUN``).
 
     `transitions` are the names a ``route_taken`` event gives it; empty for a plain edge, which is always taken.
     """
@@ -90,7 +90,8 @@ def _chosen_by(fact: NodeFinished, found: list[Way], transition: str) -> Iterato
     for way in found:
         hit = [name for name in way.transitions if name != ON_ERROR and (name in names or not transition)]
         if not way.transitions:
-            yield way, ""
+            if fact.targets is None or way.target in fact.targets:
+                yield way, ""
         elif hit and (fact.targets is None or way.target in (fact.targets or (END,))):
             yield way, hit[0]
 
@@ -128,7 +129,8 @@ def _edge_labels(spec: JsonObject) -> dict[tuple[str, str], str]:
 def _out(graph: Graph, node: Node) -> list[str]:
     topology = graph.topology
     targets = [graph.nodes[topology.edges[i].target].id for i in topology.out_declared[node.index]]
-    return [*targets, END] if topology.ends[node.index] else targets
+    ends = [END] if topology.ends[node.index] else []
+    return [*targets, *ends, *([END_RUN] if topology.ends_run >> node.index & 1 else [])]
 
 
 def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Iterator[Way]:

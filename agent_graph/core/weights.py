@@ -18,6 +18,9 @@ NUMBER: Final = 32
 EXPONENT: Final = 20
 """Bytes a float with an exponent may take beyond Python's form of it: 1e+20 is written out."""
 
+NESTED: Final = (list, dict)
+"""The types of values that hold others."""
+
 Slot: TypeAlias = "str | tuple[str, str]"
 
 
@@ -49,7 +52,7 @@ def most_of(value: JsonValue) -> int:
     """A number of bytes that the canonical JSON of `value` does not pass; text that is short is not looked at."""
     if isinstance(value, str):
         return 6 * len(value) + 2 if len(value) <= SHORT else most_in(compact(value))
-    if isinstance(value, list | dict):
+    if isinstance(value, NESTED):
         return most_in(compact(value))
     return NUMBER + (value.bit_length() // 3 if isinstance(value, int) else 0)
 
@@ -63,13 +66,16 @@ def bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def most_written(writes: Sequence[Write], most: Callable[[Write], int] = lambda write: most_of(write.value)) -> int:
-    """A number of bytes by which `writes` let no state grow beyond, whatever it held before; `most` bounds a value."""
+def most_written(writes: Sequence[Write], most: Callable[[Write], int] | None = None) -> int:
+    """A number of bytes by which `writes` let no state grow beyond, whatever it held before.
+
+    `most` bounds a value where `most_of` does not do.
+    """
     total = known = 0
     last: JsonValue = None
     for write in writes:
         if write.value is not last or last is None:  # what goes to a key is a node's output as well
-            last, known = write.value, most(write)
+            last, known = write.value, most_of(write.value) if most is None else most(write)
         total += known + 6 * len("".join(write.path)) + AROUND * len(write.path)
     return total
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from agent_graph.core import budgets
 from agent_graph.core import fields as reading
 from agent_graph.core.choices import EXIT, Selections, selections
-from agent_graph.core.graph import END, END_RUN, START
-from agent_graph.core.issues import Issue
+from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, START
+from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import error_targets
@@ -18,7 +19,6 @@ from agent_graph.core.topology import Topology, build
 
 _COMPARISONS: Final = 20_000
 """Of unknown ids with known ones: beyond that many no nearest one is looked up."""
-_NOT_YET: Final = 'ending the whole run is not available yet; "END" ends this branch'
 
 
 @dataclass(slots=True)
@@ -31,7 +31,10 @@ class Wiring:
     declared: list[tuple[int, int]] = field(default_factory=list)
     """Edges in order, then the implied ones; without those that are never taken."""
     ends: set[int] = field(default_factory=set)
+    ends_run: set[int] = field(default_factory=set)
     targets: list[list[int]] = field(default_factory=list)
+    elsewhere: tuple[int, ...] = ()
+    """Where `on_budget` leads, EXIT included: on ways that are no edges."""
 
     def replaces_edges(self, node: int) -> bool:
         """Whether what the node chooses stands for its out-edges."""
@@ -45,15 +48,16 @@ class Wiring:
             if parsed.type == "loop" and parsed.config.entry in self.index
         }
         return build(
-            len(self.nodes), self.entry, declared=self.declared, targets=self.targets, ends=self.ends, loops=loops
-        )
+            len(self.nodes), self.entry, declared=self.declared, targets=self.targets, ends=self.ends, loops=loops,
+            ends_run=self.ends_run,
+        )  # fmt: skip
 
     def ways(self, built: Topology) -> list[Selections]:
         """By node: what its firing can select."""
         found = []
         for node, parsed in enumerate(self.nodes):
             out = tuple(built.edges[i].target for i in built.out_declared[node])
-            out += (EXIT,) if built.ends[node] else ()
+            out += (EXIT,) if built.ends[node] or built.ends_run >> node & 1 else ()
             found.append(selections(parsed.type, parsed.config, out, self.index))
         return found
 
@@ -68,11 +72,12 @@ def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
     wiring = Wiring(spec.nodes, index, index.get(spec.entry, 0))
     if spec.entry and spec.named and spec.entry not in names.known:
         message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
-        issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry"))
+        issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry", fix=names.renamed(spec.entry, "/entry")))
     _wire_targets(wiring, names)
+    _wire_elsewhere(wiring, spec.top.get("budgets", {}), names)
     _wire_edges(wiring, spec.edges, names)
     for at, end in spec.loose:
-        if end not in (START, END_RUN):
+        if end != START:
             names.check(end, at)
     usable = spec.complete and not any(issue.severity == "error" for issue in issues) and spec.entry in index
     if usable:
@@ -111,12 +116,18 @@ class _Names:
         self.compared += len(self.known)
         return reading.did_you_mean(name, self.known)
 
+    def renamed(self, name: str, at: str) -> tuple[JsonObject, ...]:
+        """The patch that puts what was probably meant at `at`."""
+        if name.upper() == END and at != "/entry":
+            return ({"op": "replace", "path": at, "value": END},)
+        near = reading.closest(name, self.known) if self.compared <= _COMPARISONS else ""
+        return ({"op": "replace", "path": at, "value": near},) if near else ()
+
     def check(self, name: str, at: str, *, node_id: str = "", edge: str = "") -> None:
-        if name == END_RUN:
-            self.issues.append(Issue("NODE_TYPE_UNAVAILABLE", _NOT_YET, pointer=at, node_id=node_id, edge=edge))
-        elif name != END and name not in self.known and self.named:
+        if name not in SPECIAL_TARGETS and name not in self.known and self.named:
             message = f'there is no node "{name}"{self.hint(name)}'
-            self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge))
+            self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge,
+                                     fix=self.renamed(name, at)))  # fmt: skip
 
 
 def _wire_targets(wiring: Wiring, names: _Names) -> None:
@@ -127,6 +138,14 @@ def _wire_targets(wiring: Wiring, names: _Names) -> None:
         if parsed.type == "parallel" and parsed.config.join and "/join" not in [t.pointer for t in chosen]:
             names.check(parsed.config.join, parsed.pointer("/join"), node_id=parsed.id)
         wiring.targets.append([wiring.index[target.id] for target in chosen if target.id in wiring.index])
+
+
+def _wire_elsewhere(wiring: Wiring, bounds: Any, names: _Names) -> None:
+    chosen = budgets.targets(bounds)
+    for place, name in enumerate(chosen):
+        names.check(name, pointer("budgets", budgets.ON_BUDGET, "goto", place))
+    if bounds.get(budgets.ON_BUDGET, "fail") not in ("fail", "pause"):
+        wiring.elsewhere = tuple(dict.fromkeys(wiring.index.get(name, EXIT) for name in chosen)) or (EXIT,)
 
 
 def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> None:
@@ -147,6 +166,8 @@ def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> N
             continue
         if edge.target == END:
             wiring.ends.add(source)
+        elif edge.target == END_RUN:
+            wiring.ends_run.add(source)
         elif target is not None:
             wiring.declared.append((source, target))
 
@@ -208,7 +229,7 @@ def _implied(wiring: Wiring) -> list[tuple[int, int]]:
     for source, target in wiring.declared:
         out[source].append(target)
     led = {source for source, _ in wiring.declared} | set(
-        wiring.ends
+        wiring.ends | wiring.ends_run
     )  # the targets of a gate or an error are no out-edges
     regions = {place: _region(place, joins, out) for place in joins}
     owners: dict[int, list[int]] = {}

@@ -103,7 +103,7 @@ class Interrupt:
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (stopping takes no time)
         if run.lifecycle != "running" or run.status == "waiting":
             return ()  # one that was only accepted has nothing to interrupt, one that waits has nothing in flight
-        if run.cancel_reason is not None or run.failure is not None:
+        if run.ending:
             return ()  # about to end, and nothing of that takes time
         return (e.RunInterrupted(self.reason),)
 

@@ -351,3 +351,11 @@ def test_nine_fan_outs_inside_one_another_are_too_deep() -> None:
 
     assert tower(8) == []
     assert tower(9) == [("NESTING_TOO_DEEP", "/nodes/8")]
+
+
+def test_a_place_that_a_failed_item_held_is_given_on() -> None:
+    nodes = [each("m", "xs", "draft", "draft", fail_policy="ignore"), llm("draft")]
+    at = play(compiled(nodes, "draft>END", max_parallelism=1), {"xs": [1, 2]})
+    assert [*at.calls] == ["m#1[0]/draft#1"]
+    at.fail("m#1[0]/draft#1").answer("m#1[1]/draft#1", "B")
+    assert final_state(at.run) == ([None, "B"],)

@@ -36,7 +36,7 @@ def issues(*nodes: dict[str, Any], edges: str = "", **top: Any) -> list[tuple[st
         ({"on_error": {"go": ["b"]}}, "FIELD_INVALID", "on_error/go"),
         ({"on_error": {"goto": "b"}}, "FIELD_INVALID", "on_error/goto"),
         ({"on_error": {"goto": ["c"]}}, "UNKNOWN_NODE", "on_error/goto/0"),
-        ({"on_error": {"goto": ["b", "END_RUN"]}}, "NODE_TYPE_UNAVAILABLE", "on_error/goto/1"),
+        ({"on_error": {"goto": ["b", "END_RUNS"]}}, "UNKNOWN_NODE", "on_error/goto/1"),
         ({"fallback_models": ["a", "a"]}, "FIELD_INVALID", "fallback_models/1"),
         ({"fallback_models": ["http://x"]}, "FIELD_INVALID", "fallback_models/0"),
         ({"fallback_models": [""]}, "FIELD_INVALID", "fallback_models/0"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core.topology import Topology
 from tests.core.specs import codes, compiled, gate, issues, join, llm, loop, parallel, pass_, put, router, spec
 
 
@@ -169,11 +170,13 @@ def test_nothing_leads_to_start_or_comes_after_end() -> None:
     ]
 
 
-def test_ending_the_whole_run_is_not_available_yet() -> None:
-    raw = spec([router("r", ["END_RUN"], default=["a"]), pass_("a")], "a>END_RUN")
-    assert codes(raw) == [
-        ("NODE_TYPE_UNAVAILABLE", "/nodes/0/config/rules/0/targets/0"), ("NODE_TYPE_UNAVAILABLE", "/edges/0/to")
-    ]  # fmt: skip
+def test_ending_the_whole_run_is_a_target_wherever_there_are_targets() -> None:
+    last = {**pass_("a"), "config": {"on_error": {"goto": ["END_RUN"]}}}
+    raw = spec([router("r", ["END_RUN"], default=["a"]), last], "a>END_RUN")
+    assert codes(raw) == []
+    topology = compiled(raw).graph.topology  # type: ignore[union-attr]  # just asserted
+    assert (topology.ends, topology.ends_run) == ((True, False), 0b10)
+    assert Topology.from_json(topology.to_json()) == topology
 
 
 def test_a_node_that_nothing_leads_to_is_a_warning() -> None:

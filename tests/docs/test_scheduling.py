@@ -250,7 +250,7 @@ def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
     assert "NODE_TYPE_UNAVAILABLE" in {issue.code for issue in compile_graph(body).issues}
     body = spec("two_ways")
     body["edges"][-1]["to"] = "END_RUN"
-    assert "NODE_TYPE_UNAVAILABLE" in {issue.code for issue in compile_graph(body).issues}
+    assert compile_graph(body).graph is not None
     body = spec("chain")
     body["edges"][-1] = {"from": "meet", "to": "fork"}
     assert "LOOP_WITHOUT_EXIT" in {issue.code for issue in compile_graph(body).issues}

@@ -107,6 +107,7 @@ class Drive:
     def questions(self) -> Iterator[str]:
         yield from self.calls
         yield from self.run.pausing
+        yield from self.run.waits
         for firing, gate in self.gates.items():
             if self.world.person(firing, gate.round, tuple(gate.allowed_decisions)) is not None:
                 yield firing
@@ -123,8 +124,11 @@ class Drive:
                 failed = events.NodeFailed(firing, dict(answer), perform.attempt)
                 self.record(follow_up(self.run, failed))
             return
-        if firing in self.run.pausing:
+        if firing in self.run.pausing or (firing in self.run.waits and not self.run.waits[firing].name):
             self.record(events.TimerFired(firing))
+            return
+        if firing in self.run.waits:
+            self.record(events.SignalReceived(self.run.waits[firing].name, f"to {firing}", firing))
             return
         gate = self.gates[firing]
         decision = self.world.person(firing, gate.round, tuple(gate.allowed_decisions))

@@ -32,7 +32,7 @@ class World:
     def model(self, firing: str, call: CallModel) -> ModelAnswer | dict[str, Any]:
         """The answer to `call`, or the error of a call that fails."""
         question = asdict(call)
-        share = 0.3 if firing.rpartition("#")[0] in self.forgiven else self.failing
+        share = 0.3 if firing.rpartition("/")[2].rpartition("#")[0] in self.forgiven else self.failing
         if self._draw("fails", firing, question) < share:
             return {"code": "MODEL_NOT_FOUND", "message": f"no model for {firing}", "class": "not_found"}
         number = int(self._draw("answer", firing, question) * 2**20)

@@ -12,7 +12,7 @@ from agent_graph.llm.hosts import parse_host
 from agent_graph.llm.ollama import OllamaClient
 from tests.engine.room import Room, opened
 from tests.fakes.ollama_server import Gate, OllamaServer, answer, busy, error, stream
-from tests.specs import Json, join, llm, passthrough, spec
+from tests.specs import Json, join, llm, node, passthrough, spec
 
 QUICK = {"initial_delay_ms": 5, "max_delay_ms": 20}
 BROKEN = error(500, "llama runner process has terminated")
@@ -198,3 +198,22 @@ async def test_OL14_prose_where_json_was_asked_for_is_shown_and_mended_once_at_m
         assert (row.status, row.error["code"], row.error["details"]["reason"]) == ("failed", "MODEL_BAD_REPLY", "json")
         assert prose in str(row.error)
         assert len(server.chats) == 2, "asked, and asked once to mend it"
+
+
+async def test_OL12_the_bound_of_a_host_holds_across_the_items_and_graphs_of_many_runs() -> None:
+    inner = spec(llm("ask", "item {input}.", retry=QUICK), edges="ask>END", name="inner")
+    wide = spec(
+        node("map", "parallel", for_each={"path": "xs"}, graph_name="inner", output_key="all"),
+        edges="map>END", output_key="all", max_parallelism=20,
+    )  # fmt: skip
+    async with ollama(parallel=4) as (room, server):
+        await room.create(inner)
+        await room.create(wide)
+        for i in (3, 7):
+            server.on(f"item {i:02d}.", busy(), times=1)
+        items: list[Any] = [f"{i:02d}" for i in range(20)]
+        starts = [await room.data("graph_run_start", graph_id="case", input={"xs": items}) for _ in range(3)]
+        rows = [await room.ended(str(each["run_id"])) for each in starts]
+        assert [row.status for row in rows] == ["completed"] * 3
+        assert server.most_at_once <= 4
+        assert len(server.chats) == 3 * 20 + 2

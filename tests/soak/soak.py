@@ -31,11 +31,26 @@ from agent_graph.settings import load
 from agent_graph.store.base import TERMINAL
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
-from tests.process.shapes import SHAPES, decides, says
+from tests.process.shapes import SHAPES, asks, decides, says
 from tests.soak.figures import Held, growth, held
+from tests.specs import gate, llm, node, spec, subgraph
 
 import_module("agent_graph.tools.toolsets")
 ME = Caller("assistant", "soak")
+INNER = spec(
+    asks("think", "input"), gate("look", output_key="said"), asks("sum", "think"),
+    edges="think>look look>sum sum>END", output_key="sum", name="inner",
+)  # fmt: skip
+MAP = spec(
+    node("map", "parallel", for_each={"path": "parts"}, graph_name="inner", output_key="all"), asks("end", "all"),
+    edges="map>end end>END", output_key="end", name="map",
+)  # fmt: skip
+INSIDE = spec(
+    subgraph("in", "inner"), llm("after", "after {input}", output_key="said"), edges="in>after after>END",
+    output_key="said", name="inside",
+)  # fmt: skip
+GRAPHS = {"inner": INNER, **SHAPES, "map": MAP, "inside": INSIDE}
+"""In the order in which they can be stored: what stands inside comes first."""
 USERS = 16
 ERAS = 20
 """How often the program is closed and opened again."""
@@ -109,7 +124,8 @@ class Soak:
             await asyncio.sleep(self.lot.uniform(*PAUSES_S))
             self.started += 1
             begun = await self.ask(
-                deps, "graph_run_start", graph_id=self.lot.choice(sorted(SHAPES)), input={"tag": str(self.started)},
+                deps, "graph_run_start", graph_id=self.lot.choice(sorted(GRAPHS)),
+                input={"tag": str(self.started), "parts": [{"tag": str(n), "input": "x" * 50} for n in range(4)]},
                 idempotency_key=f"key-{self.started}",
             )  # fmt: skip
             run_id = begun.get("run_id")
@@ -138,10 +154,10 @@ class Soak:
         """Decides whatever waits."""
         while True:
             await asyncio.sleep(0.1)
-            for gate in (await self.ask(deps, "graph_approval_list")).get("approvals", []):
-                decision = decides(gate["node_id"], gate["graph_id"])
+            for asked in (await self.ask(deps, "graph_approval_list")).get("approvals", []):
+                decision = decides(asked["node_id"], asked["graph_id"])
                 done = await self.ask(
-                    deps, "graph_approval_decide", approval_id=gate["approval_id"], decision=decision, decided_by="Ada"
+                    deps, "graph_approval_decide", approval_id=asked["approval_id"], decision=decision, decided_by="Ada"
                 )
                 self.decided += bool(done)
 
@@ -169,7 +185,7 @@ class Soak:
         settings = load({"data_dir": str(self.folder), "model": "scripted"}, environ={})
         model = ScriptedModel(self.answer)
         async with open_app(settings, recover=True, model=model) as deps:
-            for graph in SHAPES.values():
+            for graph in GRAPHS.values():
                 await self.ask(deps, "graph_create", spec=graph, overwrite=True)
             people = [self.bot(deps), self.keeper(deps), self.watcher(model), *(self.user(deps) for _ in range(USERS))]
             tasks = [asyncio.create_task(person) for person in people]

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from agent_graph.core.checks.branches import Branches, branches
-from agent_graph.core.checks.keys import Keys, known_keys, reads
+from agent_graph.core.checks.keys import Keys, known_keys
 from agent_graph.core.choices import Selections, can_end
 from agent_graph.core.graph import Output
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import Read
 from agent_graph.core.topology import Topology
 
@@ -40,11 +41,13 @@ class Shape:
     """The fields of the graph itself: `input_schema`, `reducers`, `budgets`, ..."""
     output: Output
     max_iterations: int = 0
+    elsewhere: int = 0
+    """The nodes that `on_budget` can lead to: whatever there is can have fired before them."""
 
     @cached_property
-    def reads(self) -> list[list[Read]]:
+    def reads(self) -> list[Sequence[Read]]:
         """By node: what it reads."""
-        return [list(reads(node)) for node in self.nodes]
+        return [KNOWN_TYPES[node.type].reads(node.config) for node in self.nodes]
 
     @cached_property
     def keys(self) -> Keys:
@@ -80,5 +83,7 @@ class Shape:
     def upstream(self, place: int) -> int:
         """The nodes that can have fired before it does."""
         own = 1 << place
+        if self.elsewhere & own:
+            return self.built.reachable
         found = self.built.ancestors(place)
         return found if self.built.in_cycle & own else found & ~own

@@ -20,11 +20,13 @@ from agent_graph.core.events.approvals import (
     ApprovalWithdrawn,
 )
 from agent_graph.core.events.base import Fact
+from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
     CacheHit,
     FiringCancelled,
     LoopExhausted,
     ModelAnswered,
+    MutexGranted,
     NodeFailed,
     NodeFinished,
     NodeRetried,
@@ -56,6 +58,9 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "BudgetGranted",
+    "BudgetRefused",
+    "BudgetSettled",
     "CacheHit",
     "Event",
     "FACTS",
@@ -67,6 +72,7 @@ __all__ = [
     "ItemsClosed",
     "LoopExhausted",
     "ModelAnswered",
+    "MutexGranted",
     "NodeFailed",
     "NodeFinished",
     "NodeRetried",
@@ -109,8 +115,8 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, TimerSet, TimerFired,
-        SignalAwaited, SignalReceived, Warned,
+        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
+        BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

@@ -123,6 +123,15 @@ class NodeRetried(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class MutexGranted(Fact):
+    """Of those that stood in line for the mutex `name` this firing holds it now, until it is through."""
+
+    type: ClassVar[str] = "mutex_granted"
+    firing: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class RouteTaken(Fact):
     """`transition` names the rule, decision or way: ``rules/0``, ``default``, ``approve``, ``exit`` ..."""
 

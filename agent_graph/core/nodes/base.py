@@ -131,7 +131,9 @@ class NodeConfig:
     """Labels such as "REQ-7"; no part of behaviour."""
     executor: Literal["server", "caller"] = "server"
     merge: Literal["round", "each"] = "round"
-    mutex: str = ""
+    """When it fires: once for the tokens of a round, or for each token by itself."""
+    mutex: Annotated[str, Len(0, 64)] = ""
+    """At most one firing of all nodes that give this name runs at a time; "" = none."""
 
     def __post_init__(self) -> None:
         given: Any = self.retry
@@ -141,8 +143,6 @@ class NodeConfig:
 
 UNAVAILABLE_EVERYWHERE: Final = {
     "executor": 'nodes are performed by the server; "caller" is not available yet',
-    "merge": 'a node fires once per round; "each" is not available yet',
-    "mutex": "nothing holds a mutex yet; leave `mutex` out",
 }
 """The common fields nothing acts on yet."""
 

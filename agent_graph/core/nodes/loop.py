@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le, Len
 
 from agent_graph.core.effects import Answer, Done, MaybeJson, Write
-from agent_graph.core.graph import END, Node
+from agent_graph.core.graph import END, SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
@@ -61,7 +61,7 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     issues = path_issues(node_id, [(config.counter_key, "/counter_key")])
     if config.until is not None:
         issues += [replace(issue, node_id=node_id) for issue in predicates.check(config.until, "/until", limits=limits)]
-    if config.entry == END:
+    if config.entry in SPECIAL_TARGETS:
         message = "the body starts at a node"
         issues.append(Issue("FIELD_INVALID", message, pointer="/entry", node_id=node_id))
     if config.entry == config.exit:
