@@ -67,8 +67,8 @@ class Settings:
     """The named host that is asked where a model names none; "" for the provider."""
     script: Path | None
     toolsets: tuple[str, ...]
-    policies: PolicyBook
-    """The profile that holds, and the operator's own ones."""
+    policy_profile: str
+    policy_overrides: str
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
@@ -76,6 +76,8 @@ class Settings:
     retention_runs: int
     retention_bytes: int
     limits: Limits
+    policies: PolicyBook
+    """The profiles there are, and which holds."""
     hosts: tuple[HostSetting, ...]
     """The named model hosts, in the order of their names."""
     sources: Mapping[str, str]
@@ -113,15 +115,8 @@ class Settings:
         body["hosts"] = {host.name: host.describe() for host in self.hosts}
         return body
 
-    def _value(self, setting: Setting) -> Any:
-        if setting.name == "policy_profile":
-            return self.policies.default
-        if setting.name == "policy_overrides":
-            return "any" if self.policies.loosen else "tighten"
-        return getattr(self, setting.name)
-
     def _shown(self, setting: Setting) -> Any:
-        value = self._value(setting)
+        value = getattr(self, setting.name)
         if setting.secret:
             return "(set, not shown)" if value else ""
         if setting.name == "data_dir" and value is None:
@@ -230,7 +225,7 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     limits = _limits(environ, in_file.get("limits", {}), sources)
     hosts = read_hosts(in_file.get("hosts", {}), environ, file_name=FILE_NAME)
     _settle_default_host(values, sources, hosts)
-    book = read_book(values["data_dir"], values.pop("policy_profile"), overrides=values.pop("policy_overrides"))
+    book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
     return Settings(**values, policies=book, limits=limits, hosts=hosts, sources=sources)
 
 

@@ -6,17 +6,21 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agent_graph.core.budgets import tightened
+from agent_graph.core.budgets import ON_BUDGET, check, tightened
+from agent_graph.core.forecast import Taken, recorded
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 from agent_graph.core.nodes import UNAVAILABLE_TYPES
 from agent_graph.core.policy import Case, Verdict
 from agent_graph.errors import PolicyDenied, SourceAmbiguous, SourceRequired
+from agent_graph.store.base import RunRow
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.graphs import OptionalGraphId, SpecParam
-from agent_graph.tools.params import GraphVersion, JsonObjectParam, Params
+from agent_graph.tools.params import BudgetsParam, GraphVersion, InputParam, JsonObjectParam, Params, parsed_object
 from agent_graph.tools.registry import Call, tool
-from agent_graph.tools.runs import NO_INPUT, BudgetsParam, InputParam, given_input
+
+LOOKED_AT = 200
+"""Runs of a graph, at most, that a forecast rests on."""
 
 
 class CheckParams(Params):
@@ -29,7 +33,7 @@ class CheckParams(Params):
     policy: Annotated[
         JsonObjectParam, Field(description='Rules to change in it, tighter only: {"max_llm_calls": 20}.')
     ] = Field(default_factory=dict)
-    input: InputParam = NO_INPUT
+    input: InputParam = None
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
     budgets: BudgetsParam = None
 
@@ -43,13 +47,30 @@ class CheckParams(Params):
 async def graph_policy_check(call: Call[CheckParams]) -> JsonObject:
     args, deps = call.args, call.deps
     graph, stored = await _source(call)
-    given = None if args.input is NO_INPUT else given_input(args.input, deps.limits)
-    case = _case(deps, graph, given, model=args.model, budgets=_bounds(graph, args.budgets))
+    budgets = None if args.budgets is None else check(parsed_object(args.budgets, deps.limits))
+    value = parsed_object(args.input, deps.limits)
+    case = _case(deps, graph, value, model=args.model, budgets=budgets)
     verdict = deps.policies.judge(case, name=args.policy_profile, override=args.policy)
-    body = verdict.to_json()
+    body: JsonObject = {**verdict.to_json(), "forecast": {"recorded": await _recorded(deps, graph)}}
     if stored:
         body |= {"graph_id": graph.name, "graph_version": graph.version}
     return body
+
+
+async def _recorded(deps: Deps, graph: Graph) -> JsonObject | None:
+    """What the last completed runs of this very version took."""
+    rows, _ = await deps.store.runs.list(statuses=("completed",), graph_id=graph.name, limit=LOOKED_AT)
+    return recorded([_taken(row) for row in rows if row.graph_version == graph.version])
+
+
+def _taken(row: RunRow) -> Taken:
+    usage: Any = row.usage
+    tokens = [usage["prompt_tokens"], usage["completion_tokens"]]
+    ended = row.finished_at_ms is not None and row.started_at_ms is not None
+    return Taken(
+        usage["llm_calls"], usage["nodes"], None if "unknown" in tokens else sum(tokens),
+        row.finished_at_ms - row.started_at_ms if ended else None,  # type: ignore[operator]  # just asked
+    )  # fmt: skip
 
 
 async def _source(call: Call[CheckParams]) -> tuple[Graph, bool]:
@@ -58,19 +79,21 @@ async def _source(call: Call[CheckParams]) -> tuple[Graph, bool]:
     if args.spec and args.graph_id:
         raise SourceAmbiguous("give graph_id or spec, not both")
     if args.spec:
-        return catalog.check(args.spec).graph, False
+        return (await catalog.check(args.spec)).graph, False
     if not args.graph_id:
         raise SourceRequired("say what to check: graph_id or spec")
     return await catalog.get(args.graph_id, args.graph_version or None), True
 
 
-def hold(deps: Deps, caller: Caller, graph: Graph, value: JsonValue, *, model: str, budgets: Any) -> JsonObject:
-    """Hold a run that is about to start to the policy; answers the budgets it starts with.
+def hold(
+    deps: Deps, caller: Caller, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject | None
+) -> JsonObject | None:
+    """Hold a run that is about to start to the policy; answers the budgets it starts with, None for none.
 
     Raises `PolicyDenied` with the verdict: for a person only where the decision is deny, for an assistant also where
     it is review.
     """
-    verdict = deps.policies.judge(_case(deps, graph, value, model=model, budgets=_bounds(graph, budgets)))
+    verdict = deps.policies.judge(_case(deps, graph, value, model=model, budgets=budgets))
     if verdict.decision == "deny" or (verdict.decision == "review" and caller.via == "assistant"):
         raise PolicyDenied(_sentence(verdict, graph), **verdict.to_json())
     return tightened(verdict.budgets, budgets or {}) if verdict.budgets else budgets
@@ -87,12 +110,8 @@ def _sentence(verdict: Verdict, graph: Graph) -> str:
     return f"{said}; a person may start it: agent-graph run {graph.name}"
 
 
-def _bounds(graph: Graph, budgets: Any) -> JsonObject:
-    return {**graph.budgets, **(budgets or {})}
-
-
-def _case(deps: Deps, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject) -> Case:
+def _case(deps: Deps, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject | None) -> Case:
     return Case(
         graph, model or deps.models.default_model, None if value is None else size(value),
-        frozenset(budgets) - {"on_budget"}, UNAVAILABLE_TYPES,
+        frozenset({**graph.budgets, **(budgets or {})}) - {ON_BUDGET}, UNAVAILABLE_TYPES,
     )  # fmt: skip
