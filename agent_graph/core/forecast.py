@@ -1,9 +1,10 @@
-"""What a run is likely to take, from runs that were recorded; it guesses nothing where nothing was."""
+"""What a run can take by its graph and its budgets, and what recorded runs took; the two are never mixed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -18,6 +19,21 @@ class Taken:
     """Of prompts and answers; None when a host did not say for some call."""
     wall_clock_ms: int | None
     """From its start to its end, waiting for people included."""
+
+
+def worst_case(calls: Mapping[str, int | None], budgets: Mapping[str, Any]) -> JsonObject:
+    """{llm_calls {worst, likely, least}, tokens, nodes, wall_clock_ms}: bounds, null where nothing bounds it.
+
+    `calls` are those of `facts.facts` (``model_calls``); a graph bounds no tokens and no time, so these are the run's
+    budgets. `worst` is with every attempt failing and every loop to its bound, `likely` with every loop once.
+    """
+    most = budgets.get("max_llm_calls")
+    bounded = {name: value if most is None else most if value is None else min(value, most)
+               for name, value in calls.items()}  # fmt: skip
+    return {
+        "llm_calls": bounded, "tokens": budgets.get("max_tokens"), "nodes": budgets.get("max_nodes"),
+        "wall_clock_ms": budgets.get("max_wall_clock_ms"),
+    }  # fmt: skip
 
 
 def recorded(runs: Sequence[Taken]) -> JsonObject | None:

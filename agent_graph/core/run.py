@@ -175,6 +175,9 @@ class Run:
 
     def firing(self, path: str) -> Firing | None:
         """The active firing of that path."""
+        known = self.open.get(path) or self.out.get(path)
+        if known is not None:
+            return known
         inside, slash, name = path.rpartition("/")
         frame = self.frames.get(inside + slash)
         if frame is None:

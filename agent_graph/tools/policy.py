@@ -51,7 +51,10 @@ async def graph_policy_check(call: Call[CheckParams]) -> JsonObject:
     value = parsed_object(args.input, deps.limits)
     case = _case(deps, graph, value, model=args.model, budgets=budgets)
     verdict = deps.policies.judge(case, name=args.policy_profile, override=args.policy)
-    body: JsonObject = {**verdict.to_json(), "forecast": {"recorded": await _recorded(deps, graph)}}
+    body: JsonObject = {**verdict.to_json(), "forecast": {
+            "worst_case": worst_case(facts(graph)["model_calls"], _bounds(graph, budgets, verdict.budgets)),
+            "recorded": await _recorded(deps, graph),
+        }}
     if stored:
         body |= {"graph_id": graph.name, "graph_version": graph.version}
     return body

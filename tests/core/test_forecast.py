@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_graph.core.forecast import Taken, recorded
+from agent_graph.core.forecast import Taken, recorded, worst_case
 
 
 def test_without_a_run_there_is_nothing_to_say() -> None:
@@ -28,3 +28,11 @@ def test_runs_of_which_something_is_not_known_do_not_count_for_it() -> None:
     unknown = recorded([Taken(1, 1, None, None)])
     assert unknown is not None
     assert unknown["tokens"] is None
+
+
+def test_the_worst_case_is_what_the_graph_and_the_budgets_bound() -> None:
+    calls = {"worst": None, "likely": 4, "least": 1}
+    assert worst_case(calls, {}) == {"llm_calls": calls, "tokens": None, "nodes": None, "wall_clock_ms": None}
+    said = worst_case(calls, {"max_llm_calls": 3, "max_tokens": 900, "max_nodes": 8, "max_wall_clock_ms": 5})
+    assert said["llm_calls"] == {"worst": 3, "likely": 3, "least": 1}
+    assert (said["tokens"], said["nodes"], said["wall_clock_ms"]) == (900, 8, 5)

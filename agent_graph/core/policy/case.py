@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -23,10 +23,14 @@ class Finding:
     message: str
     where: str = ""
     rule: str = ""
+    severity: Literal["deny", "review", "note"] = "deny"
+    """What it leads to: no start, a start by a person only, or nothing but that it is told."""
 
     def to_json(self) -> JsonObject:
-        """{code, message, rule, node_path?}"""
-        body: JsonObject = {"code": self.code, "message": self.message, "rule": self.rule}
+        """{code, severity, message, rule, node_path?}"""
+        body: JsonObject = {
+            "code": self.code, "severity": self.severity, "message": self.message, "rule": self.rule,
+        }  # fmt: skip
         if self.where:
             body["node_path"] = self.where
         return body
@@ -53,6 +57,10 @@ class Case:
     """None where no input is at hand."""
     budgets: frozenset[str] = frozenset()
     """The names of the budgets that are set."""
+    least_calls: int = 0
+    """Model calls of the shortest way to an end."""
+    most_calls: int | None = None
+    """Model calls of the longest; None where nothing bounds them."""
     lacking: dict[str, str] = field(default_factory=dict)
     """Node types this server cannot run, with the reason."""
 

@@ -68,6 +68,20 @@ def max_input_bytes(profile: Profile, case: Case) -> Iterator[Finding]:
         yield from _over("bytes of input", case.input_bytes, profile.max_input_bytes)
 
 
+def max_llm_calls(profile: Profile, case: Case) -> Iterator[Finding]:
+    """A bound on model calls, which is the run's budget too: it is told whether that can, or must, run out."""
+    most = profile.max_llm_calls
+    if most is None:
+        return
+    if case.least_calls > most:
+        message = f"no run of this graph ends with fewer than {case.least_calls} model calls, and at most {most} are allowed"
+        yield Finding("POLICY_LIMIT_EXCEEDED", message)
+    elif case.most_calls is None or case.most_calls > most:
+        bound = "any number of" if case.most_calls is None else str(case.most_calls)
+        message = f"a run can make {bound} model calls, failed attempts included; after {most} its budget ends it"
+        yield Finding("BUDGET_MAY_RUN_OUT", message, severity="note")
+
+
 def models(profile: Profile, case: Case) -> Iterator[Finding]:
     """Only models that are allowed; which model a node without one would get must be known."""
     allowed = profile.models
@@ -161,7 +175,7 @@ RULES: Final[dict[str, Rule]] = {
     rule.__name__: rule
     for rule in (
         capabilities, node_types, max_nodes, max_edges, max_iterations, max_loop_rounds, max_parallelism,
-        max_prompt_bytes, max_input_bytes, models, connections, channels, approval_before, requirements, budgets,
+        max_prompt_bytes, max_input_bytes, max_llm_calls, models, connections, channels, approval_before, requirements, budgets,
         pinned_subgraphs,
     )
 }  # fmt: skip

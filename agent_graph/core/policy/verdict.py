@@ -18,7 +18,7 @@ BROKEN: Final = "POLICY_RULE_BROKEN"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`violations` deny; `warnings` a person may waive; with neither the graph may run."""
+    """`violations` deny; `warnings` a person may waive, or are only told; with none of those the graph may run."""
 
     profile: Profile
     violations: tuple[Finding, ...] = ()
@@ -29,7 +29,8 @@ class Verdict:
     @property
     def decision(self) -> Decision:
         """allow, review (a person may start it) or deny."""
-        return "deny" if self.violations else "review" if self.warnings else "allow"
+        waits = any(finding.severity == "review" for finding in self.warnings)
+        return "deny" if self.violations else "review" if waits else "allow"
 
     def to_json(self) -> JsonObject:
         """{decision, violations, warnings, effective_policy}"""
@@ -43,22 +44,21 @@ class Verdict:
 
 def judge(profile: Profile, case: Case) -> Verdict:
     """Ask every rule. A rule that breaks denies: what it would have said nobody knows."""
-    violations: list[Finding] = []
-    warnings: list[Finding] = []
-    for name in RULES:
-        waivable = name in profile.review
-        for finding in _asked(name, profile, case):
-            soft = waivable and finding.code != BROKEN
-            (warnings if soft else violations).append(finding)
-    return Verdict(profile, tuple(violations), tuple(warnings), profile.run_budgets())
+    found = [finding for name in RULES for finding in _asked(name, profile, case)]
+    violations = tuple(finding for finding in found if finding.severity == "deny")
+    warnings = tuple(finding for finding in found if finding.severity != "deny")
+    return Verdict(profile, violations, warnings, profile.run_budgets())
 
 
 def _asked(name: str, profile: Profile, case: Case) -> Iterator[Finding]:
     try:
         found = list(RULES[name](profile, case))
     except Exception as bug:
-        found = [Finding(BROKEN, f"a bug in this rule: {type(bug).__name__}: {bug}")]
-    return (replace(finding, rule=name) for finding in found)
+        yield Finding(BROKEN, f"a bug in this rule: {type(bug).__name__}: {bug}", rule=name)
+        return
+    for finding in found:
+        waived = finding.severity == "deny" and name in profile.review
+        yield replace(finding, rule=name, severity="review" if waived else finding.severity)
 
 
 def denied(problems: Sequence[Problem], profile: Profile = NOBODY) -> Verdict:
