@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agent_graph.core.budgets import ON_BUDGET, check, tightened
-from agent_graph.core.forecast import Taken, recorded
+from agent_graph.core.forecast import Taken, recorded, worst_case
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.nodes import UNAVAILABLE_TYPES
 from agent_graph.core.policy import Case, Verdict
 from agent_graph.errors import PolicyDenied, SourceAmbiguous, SourceRequired
@@ -33,7 +33,7 @@ class CheckParams(Params):
     policy: Annotated[
         JsonObjectParam, Field(description='Rules to change in it, tighter only: {"max_llm_calls": 20}.')
     ] = Field(default_factory=dict)
-    input: InputParam = None
+    input: InputParam = ""
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
     budgets: BudgetsParam = None
 
@@ -51,10 +51,11 @@ async def graph_policy_check(call: Call[CheckParams]) -> JsonObject:
     value = parsed_object(args.input, deps.limits)
     case = _case(deps, graph, value, model=args.model, budgets=budgets)
     verdict = deps.policies.judge(case, name=args.policy_profile, override=args.policy)
-    body: JsonObject = {**verdict.to_json(), "forecast": {
-            "worst_case": worst_case(facts(graph)["model_calls"], _bounds(graph, budgets, verdict.budgets)),
-            "recorded": await _recorded(deps, graph),
-        }}
+    bounds = {**graph.budgets, **(_budgets(verdict, budgets) or {})}
+    forecast: JsonObject = {
+        "worst_case": worst_case(case.calls, bounds), "recorded": await _recorded(deps, graph),
+    }  # fmt: skip
+    body: JsonObject = {**verdict.to_json(), "forecast": forecast}
     if stored:
         body |= {"graph_id": graph.name, "graph_version": graph.version}
     return body
@@ -99,6 +100,11 @@ def hold(
     verdict = deps.policies.judge(_case(deps, graph, value, model=model, budgets=budgets))
     if verdict.decision == "deny" or (verdict.decision == "review" and caller.via == "assistant"):
         raise PolicyDenied(_sentence(verdict, graph), **verdict.to_json())
+    return _budgets(verdict, budgets)
+
+
+def _budgets(verdict: Verdict, budgets: JsonObject | None) -> JsonObject | None:
+    """What a caller asks for, within what the policy gives a run at most."""
     return tightened(verdict.budgets, budgets or {}) if verdict.budgets else budgets
 
 
@@ -115,6 +121,6 @@ def _sentence(verdict: Verdict, graph: Graph) -> str:
 
 def _case(deps: Deps, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject | None) -> Case:
     return Case(
-        graph, model or deps.models.default_model, None if value is None else size(value),
+        graph, model or deps.models.default_model, value,
         frozenset({**graph.budgets, **(budgets or {})}) - {ON_BUDGET}, UNAVAILABLE_TYPES,
     )  # fmt: skip

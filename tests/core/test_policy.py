@@ -75,7 +75,7 @@ def test_each_rule_says_what_goes_against_it_and_where(bound: dict[str, Any], co
         node("gate", "human_approval", prompt="May it?"),
         edges=(("again", "ask"), ("again", "gate"), ("ask", "again")),
     )  # fmt: skip
-    case = Case(held, input_bytes=3)
+    case = Case(held, input="x")
     (name,) = bound
     assert (code, where, name) in codes(Profile("own", **bound), case)
     assert judge(Profile("own", **bound), case).decision == "deny"
@@ -90,6 +90,22 @@ def test_a_node_without_a_model_is_held_to_the_default_and_denied_when_there_is_
     assert codes(profile, Case(graph(ask(model="qwen3:8b", fallback_models=["other"])))) == [
         ("MODEL_NOT_ALLOWED", "ask", "models")
     ]
+
+
+def test_a_bound_on_calls_is_told_where_it_can_run_out_and_denies_what_cannot_end_within_it() -> None:
+    chain = graph(ask("one"), ask("two", retry={"max_attempts": 1}), edges=(("one", "two"),))
+
+    def found(most: int, case: Case) -> list[tuple[str, str]]:
+        verdict = judge(Profile("own", max_llm_calls=most), case)
+        return [(one.code, one.severity) for one in (*verdict.violations, *verdict.warnings)]
+
+    assert found(1, Case(chain)) == [("POLICY_LIMIT_EXCEEDED", "deny")]
+    assert found(3, Case(chain)) == [("BUDGET_MAY_RUN_OUT", "note")]
+    assert judge(Profile("own", max_llm_calls=3), Case(chain)).decision == "allow"
+    assert found(4, Case(chain)) == []
+    each = node("each", "parallel", for_each={"path": "items"}, entry="ask", join="ask", output_key="all")
+    many = graph(each, ask())
+    assert found(10**6, Case(many)) == [("BUDGET_MAY_RUN_OUT", "note")]
 
 
 def test_every_message_and_the_system_text_count_as_prompt() -> None:
@@ -168,7 +184,8 @@ def test_what_is_as_the_profile_wants_it_is_not_told() -> None:
     warned = judge(profile, Case(replace(held, nodes=(closed, *held.nodes[1:])))).to_json()
     assert warned["decision"] == "review"
     said = "no node carries the requirement R1"
-    assert warned["warnings"] == [{"code": "REQUIREMENT_NOT_COVERED", "message": said, "rule": "requirements"}]
+    found = {"code": "REQUIREMENT_NOT_COVERED", "message": said, "rule": "requirements", "severity": "review"}
+    assert warned["warnings"] == [found]
 
 
 def test_a_graph_that_another_program_stored_without_a_version_is_not_pinned() -> None:
@@ -248,12 +265,12 @@ def test_the_verdict_shows_the_policy_in_force_without_what_it_leaves_open() -> 
     denied = judge(Profile("own", models=(), review=("models",)), Case(graph(ask()))).to_json()
     message = "this node asks whichever model is the default, and the default is not set; name a model"
     found = {"code": "MODEL_NOT_ALLOWED", "message": message, "rule": "models", "node_path": "ask"}
-    assert denied["warnings"] == [found]
-    assert judge(Profile("own", max_input_bytes=1), Case(graph(ask()), input_bytes=1)).decision == "allow"
+    assert denied["warnings"] == [{**found, "severity": "review"}]
+    assert judge(Profile("own", max_input_bytes=1), Case(graph(ask()), input=0)).decision == "allow"
 
 
 def test_every_field_of_a_profile_has_a_rule_that_reads_it() -> None:
-    budgets_only = {"max_llm_calls", "max_tokens", "max_node_firings", "max_wall_clock_ms"}
+    budgets_only = {"max_tokens", "max_node_firings", "max_wall_clock_ms"}
     assert set(NAMES) - budgets_only - {"review"} == set(RULES) - {"capabilities"}
     assert all(getattr(rules_module, name).__doc__ for name in RULES)
 
@@ -280,7 +297,7 @@ def test_a_tightened_profile_never_allows_what_the_profile_denied(
     held = graph(
         node("gate", "human_approval", prompt="May it?"), ask(model="mistral"), edges=(("gate", "ask"),)
     )  # fmt: skip
-    case = Case(held, input_bytes=5)
+    case = Case(held, input="abc")
     order = ("allow", "review", "deny")
     assert order.index(judge(profile, case).decision) <= order.index(judge(tighter, case).decision)
 

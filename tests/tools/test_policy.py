@@ -94,7 +94,7 @@ async def test_what_is_for_review_only_a_person_may_start(tools: Tools) -> None:
 async def test_a_bound_on_calls_is_the_budget_of_a_run_that_asks_for_none(tools: Tools) -> None:
     """PO01: the sixth call is refused and what was done is kept."""
     await tools.ok("graph_create", spec=rounds(10))
-    mine = Tools(held(tools, "few").deps, PERSON)
+    mine = held(tools, "few")
     run_id = await mine.run("rounds", "x")
     waited = await mine.ok("graph_run_wait", run_id=run_id)
     assert waited["status"] == "failed"
@@ -140,6 +140,18 @@ async def test_a_forecast_rests_on_completed_runs_of_this_very_version(tools: To
     assert found["wall_clock_ms"]["runs"] == 3
     await tools.ok("graph_create", spec=rounds(3), overwrite=True)
     assert (await tools.ok("graph_policy_check", graph_id="rounds"))["forecast"]["recorded"] is None
+
+
+async def test_a_forecast_says_the_worst_case_within_the_budgets_apart_from_what_was_recorded(tools: Tools) -> None:
+    await tools.ok("graph_create", spec=rounds(10))
+    free = (await tools.ok("graph_policy_check", graph_id="rounds"))["forecast"]
+    assert free["worst_case"]["llm_calls"] == {"worst": 30, "likely": 1, "least": 0}
+    assert free["worst_case"]["tokens"] is free["recorded"] is None
+    asked = {"max_llm_calls": 9, "max_tokens": 500}
+    bounded = await held(tools, "few").ok("graph_policy_check", graph_id="rounds", budgets=asked)
+    assert bounded["forecast"]["worst_case"]["llm_calls"]["worst"] == 5
+    assert bounded["forecast"]["worst_case"]["tokens"] == 500
+    assert [one["code"] for one in bounded["warnings"]] == ["BUDGET_MAY_RUN_OUT"]
 
 
 async def test_a_check_needs_one_graph(tools: Tools) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 from agent_graph.core.topology import ENTRY
 
 GATE: Final = "human_approval"
@@ -53,14 +53,9 @@ class Case:
     graph: Graph
     model: str = ""
     """The model of nodes that name none; "" when it is not known before a host is asked."""
-    input_bytes: int | None = None
-    """None where no input is at hand."""
+    input: JsonValue = ""
     budgets: frozenset[str] = frozenset()
     """The names of the budgets that are set."""
-    least_calls: int = 0
-    """Model calls of the shortest way to an end."""
-    most_calls: int | None = None
-    """Model calls of the longest; None where nothing bounds them."""
     lacking: dict[str, str] = field(default_factory=dict)
     """Node types this server cannot run, with the reason."""
 
@@ -77,6 +72,18 @@ class Case:
                     found.append(inner)
                     todo.append(inner)
         return tuple(found)
+
+    @cached_property
+    def input_bytes(self) -> int:
+        return size(self.input)
+
+    @cached_property
+    def calls(self) -> Mapping[str, Any]:
+        """Model calls of a run: {worst, likely, least}; `worst` is None where nothing in the graph bounds them."""
+        from agent_graph.core.facts import facts  # here: few profiles ask
+
+        found: Any = facts(self.graph)["model_calls"]
+        return found  # type: ignore[no-any-return]  # an object in all facts
 
     @property
     def graphs(self) -> tuple[Graph, ...]:

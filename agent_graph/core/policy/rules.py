@@ -64,7 +64,7 @@ def max_prompt_bytes(profile: Profile, case: Case) -> Iterator[Finding]:
 
 def max_input_bytes(profile: Profile, case: Case) -> Iterator[Finding]:
     """A bound on the input."""
-    if case.input_bytes is not None:
+    if profile.max_input_bytes is not None:
         yield from _over("bytes of input", case.input_bytes, profile.max_input_bytes)
 
 
@@ -73,11 +73,12 @@ def max_llm_calls(profile: Profile, case: Case) -> Iterator[Finding]:
     most = profile.max_llm_calls
     if most is None:
         return
-    if case.least_calls > most:
-        message = f"no run of this graph ends with fewer than {case.least_calls} model calls, and at most {most} are allowed"
+    least, worst = case.calls["least"], case.calls["worst"]
+    if least > most:
+        message = f"no run of this graph ends with fewer than {least} model calls, and at most {most} are allowed"
         yield Finding("POLICY_LIMIT_EXCEEDED", message)
-    elif case.most_calls is None or case.most_calls > most:
-        bound = "any number of" if case.most_calls is None else str(case.most_calls)
+    elif worst is None or worst > most:
+        bound = "any number of" if worst is None else str(worst)
         message = f"a run can make {bound} model calls, failed attempts included; after {most} its budget ends it"
         yield Finding("BUDGET_MAY_RUN_OUT", message, severity="note")
 
@@ -175,8 +176,8 @@ RULES: Final[dict[str, Rule]] = {
     rule.__name__: rule
     for rule in (
         capabilities, node_types, max_nodes, max_edges, max_iterations, max_loop_rounds, max_parallelism,
-        max_prompt_bytes, max_input_bytes, max_llm_calls, models, connections, channels, approval_before, requirements, budgets,
-        pinned_subgraphs,
+        max_prompt_bytes, max_input_bytes, max_llm_calls, models, connections, channels, approval_before, requirements,
+        budgets, pinned_subgraphs,
     )
 }  # fmt: skip
 """Every rule under the name of the field it reads; `capabilities` reads none and holds always."""
