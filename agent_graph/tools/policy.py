@@ -35,7 +35,7 @@ class CheckParams(Params):
     ] = Field(default_factory=dict)
     input: InputParam = ""
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
-    budgets: BudgetsParam = None
+    budgets: BudgetsParam = Field(default_factory=lambda: None)  # null as a default is what some clients drop
 
 
 @tool(

@@ -46,7 +46,7 @@ class StartParams(Params):
     graph_version: GraphVersion = ""
     thread_id: Annotated[str, Field(max_length=200, description="Your own name for related runs.")] = ""
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
-    budgets: BudgetsParam = None
+    budgets: BudgetsParam = Field(default_factory=lambda: None)  # null as a default is what some clients drop
     idempotency_key: Key = ""
 
 
