@@ -206,6 +206,10 @@ class AuthenticatedOperatorRequired(Refused):
     """Only the operator may do this."""
 
 
+class PolicyDenied(Refused):
+    """The policy of this server does not let the graph run, or leaves that to a person."""
+
+
 class ToolOutcomeUnknown(Refused):
     """A tool call was under way when the program ended, and may not simply be made again."""
 
