@@ -109,7 +109,7 @@ def test_every_limit_can_be_set_up_to_its_ceiling_and_not_above(name: str) -> No
 
 def test_a_limit_nothing_acts_on_yet_is_refused(tmp_path: Path) -> None:
     wrong = refusal(AGENT_GRAPH_LIMITS__FRAME_DEPTH="4")
-    assert "AGENT_GRAPH_LIMITS__FRAME_DEPTH is set, but frames inside one another are not there yet" in wrong.message
+    assert "AGENT_GRAPH_LIMITS__FRAME_DEPTH is set, but eight frames stand inside one another" in wrong.message
     assert "limits.frame_depth" in refusal(**written(tmp_path, "[limits]\nframe_depth = 4")).message
 
 
@@ -157,6 +157,7 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) -> None:
     assert load(environ=written(tmp_path, 'toolsets = ["core"]')).toolsets == ("core",)
+    assert load({"toolsets": "core, author"}, environ={}).toolsets == ("core", "author")
     assert load({"toolsets": "core, core"}, environ={}).toolsets == ("core",)
 
 
@@ -165,9 +166,9 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
     [
         ("AGENT_GRAPH_PROVIDER", "olama", "did you mean ollama?"),
         ("OPENAI_BASE_URL", "gpu:8000", "starts with http:// or https://"),
-        ("AGENT_GRAPH_TOOLSETS", "core,author", "'author' is not there yet"),
+        ("AGENT_GRAPH_TOOLSETS", "core,test", "'test' is not there yet"),
         ("AGENT_GRAPH_TOOLSETS", "cor", "did you mean core?"),
-        ("AGENT_GRAPH_POLICY_PROFILE", "strict", "it can be baseline"),
+        ("AGENT_GRAPH_POLICY_OVERRIDES", "loose", "tighten, any"),
         ("AGENT_GRAPH_LOG", "verbose", "debug, info, warning, error"),
         ("AGENT_GRAPH_SCRIPT", "no-such-file.json", "there is no file"),
         ("AGENT_GRAPH_INTEGRITY_KEY_PATH", "key", "not there yet"),
@@ -222,4 +223,6 @@ def test_what_is_described_is_json_and_names_every_setting_once(tmp_path: Path) 
 
 
 def test_the_table_of_settings_and_the_record_have_the_same_fields() -> None:
-    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {"limits", "hosts", "sources"}
+    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {
+        "limits", "hosts", "policies", "sources",
+    }  # fmt: skip

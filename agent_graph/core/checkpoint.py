@@ -34,7 +34,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 10
+FORMAT = 11
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -170,7 +170,14 @@ def _firing_out(firing: Firing) -> JsonObject:
     body["answers"] = [_answer_out(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
-        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure, mine.stopped]
+        body["owned"] = [
+            mine.opened,
+            list(mine.results.items()),
+            sorted(mine.failed),
+            mine.failure,
+            mine.late,
+            mine.stopped,
+        ]
     return body
 
 
@@ -185,8 +192,8 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     frame.run_on(firing)
     if has is not None:
         mine = firing.owned = owned(run, firing)
-        mine.opened, mine.results, mine.failed = has[0], dict(has[1]), {*has[2]}
-        mine.failure, mine.stopped = has[3:]
+        mine.opened, results, failed, mine.failure, mine.late, mine.stopped = has
+        mine.results, mine.failed = dict(results), {*failed}
 
 
 def _answer_out(answer: Answer) -> list[Any]:

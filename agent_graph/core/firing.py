@@ -50,6 +50,8 @@ class Owned:
     """Those in whose place there is an error, or null."""
     failure: JsonObject | None = None
     """What the owner is going to fail with."""
+    late: bool = False
+    """Its time is over."""
     stopped: bool = False
     """In one of them a token has reached END_RUN: the owner's goes there too."""
 
@@ -57,11 +59,9 @@ class Owned:
     def over(self) -> bool:
         """Nobody waits for what is still open."""
         enough = self.asked.enough
-        return (
-            self.stopped
-            or self.failure is not None
-            or (enough is not None and len(self.results) - len(self.failed) >= enough)
-        )
+        if self.late or self.stopped or self.failure is not None:
+            return True
+        return enough is not None and len(self.results) - len(self.failed) >= enough
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from agent_graph.core import budget_folds, budgets, mutexes, tool_facts, waits
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
-from agent_graph.core.frame_tree import fail, open_frames, settle, spread
+from agent_graph.core.frame_tree import fail, forget, open_frames, settle, spread, time_over
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -123,8 +123,7 @@ def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnsw
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
-        run.out.pop(firing.path, None)
-        run.open[firing.path] = firing
+        run.hear(firing)
 
 
 def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished) -> None:
@@ -184,6 +183,9 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
         admit(run, firing.frame)
+    elif firing is not None and firing.owned is not None:
+        if firing.path in run.waits:
+            time_over(run, firing, firing.owned)
     elif firing is not None:
         waits.time_over(run, firing)
 
@@ -198,7 +200,7 @@ def _mutex_granted(graph: Graph, run: Run, event: e.Event, fact: e.MutexGranted)
 def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.owned is None:
-        open_frames(run, firing)
+        open_frames(run, firing, at_ms=event.at_ms)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
@@ -215,6 +217,7 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
     if firing is not None:
         budget_folds.failed(run, firing, {})
         remove(run, firing)
+        forget(run, firing)
         mutexes.release(run, firing)
         firing.frame.drop(firing)
         admit(run, firing.frame)

@@ -144,12 +144,16 @@ class Run:
         return stopped or self.cancel_reason is not None or self.failure is not None
 
     @property
+    def stands_still(self) -> bool:
+        """Its time is over, and it asks for more: nothing is begun meanwhile."""
+        return self.ledger is not None and self.ledger.stands_still
+
+    @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        still = self.ledger is not None and self.ledger.stands_still
         next_ = any(mutex.following for mutex in self.mutexes.values())
         going = next_ or self.open or self.out or self.queue or self.pausing
-        moving = self.closing or self.met or self.ending or (going and not still)
+        moving = self.closing or self.met or self.ending or (going and not self.stands_still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle
@@ -175,6 +179,9 @@ class Run:
 
     def firing(self, path: str) -> Firing | None:
         """The active firing of that path."""
+        known = self.open.get(path) or self.out.get(path)
+        if known is not None:
+            return known
         inside, slash, name = path.rpartition("/")
         frame = self.frames.get(inside + slash)
         if frame is None:
@@ -191,3 +198,10 @@ class Run:
     def hand_over(self, path: str) -> None:
         """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""
         self.out[path] = self.open.pop(path)
+
+    def hear(self, firing: Firing) -> None:
+        """An answer has come: the firing wants a step, after all that do. In a folded run it is there already, for
+        nobody has taken its effect, and still it is the last."""
+        self.out.pop(firing.path, None)
+        self.open.pop(firing.path, None)
+        self.open[firing.path] = firing

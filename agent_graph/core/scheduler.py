@@ -30,7 +30,7 @@ from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, END_RUN, Graph
-from agent_graph.core.outcome import came_to, ways_on
+from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -90,12 +90,11 @@ def _steps(run: Run) -> list[Action]:
 
 def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
-    if isinstance(last, e.NodeFailed) and last.targets is None:
-        return True
-    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+    if not isinstance(last, e.ENDS):
         return False
-    graph = firing.frame.graph
-    return END_RUN in ways_on(graph, firing.node, last.targets)
+    if last.targets is not None:
+        return END_RUN in last.targets
+    return isinstance(last, e.NodeFailed) or firing.frame.graph.topology.ends_run_behind(firing.node)
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
@@ -138,8 +137,7 @@ def _end(run: Run, frame: Frame) -> Iterator[Record]:
 
 def calls_unheard_of(run: Run) -> bool:
     """Whether a call is wanted that the log says was made: whoever made it has not told of an answer."""
-    still = run.ledger is not None and run.ledger.stands_still
-    if run.lifecycle != "running" or run.failure is not None or still:
+    if run.lifecycle != "running" or run.ending or run.stands_still:
         return False
     return any(_was_made(firing, step(run, firing)) for firing in run.open.values())
 

@@ -245,7 +245,7 @@ async def test_an_owner_that_neither_answers_nor_goes_is_told_of(
     assert str(os.getpid()) in done.err
 
 
-@pytest.mark.timeout(40)
+@pytest.mark.timeout(90)
 async def test_an_owner_that_was_stopped_is_told_of_and_goes_on_when_it_is_let(
     beside: Beside, terminal: Terminal, data_dir: Path, tmp_path: Path, ollama: OllamaServer
 ) -> None:
