@@ -1,4 +1,4 @@
-"""14, multiple instances with a priori run-time knowledge: a model says how many, and what follows runs once for all."""
+"""14, multiple instances with a priori run-time knowledge: a model says how many, and what follows runs once."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from tests.patterns.scenario import Scenario, Trace
 from tests.specs import join, llm, passthrough, spec
 
 GRAPH = spec(
-    passthrough("s"), llm("to_a"), llm("to_b"), *(llm(name, mutex="desk") for name in ("a", "a2", "b", "b2")), llm("free"),
+    passthrough("s"), llm("to_a"), llm("to_b"), llm("free"),
+    *(llm(name, mutex="desk") for name in ("a", "a2", "b", "b2")),
     join("meet", ["a2", "b2", "free"], "done"),
     edges="s>to_a s>to_b s>free to_a>a to_b>b a>a2 b>b2 a2>meet b2>meet free>meet meet>END", output_key="done",
 )  # fmt: skip

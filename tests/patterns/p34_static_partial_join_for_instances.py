@@ -6,7 +6,9 @@ from tests.patterns.scenario import Scenario, Trace
 from tests.specs import join, llm, passthrough, spec, subgraph
 
 INSTANCES = ("one", "two", "three")
-TASK = spec(llm("draft", "draft {input}"), llm("polish", "polish {input}"), edges="draft>polish polish>END", name="task")
+TASK = spec(
+    llm("draft", "draft {input}"), llm("polish", "polish {input}"), edges="draft>polish polish>END", name="task"
+)
 GRAPH = spec(
     passthrough("s"), *(subgraph(name, "task", input_key=name) for name in INSTANCES),
     join("meet", [*INSTANCES], "papers", on_missing="skip", wait={"count": 2}, cancel_rest=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 from agent_graph.core import events as e
@@ -60,7 +61,7 @@ class Trace:
     def alone(self, *firings: str) -> None:
         """No two of `firings` were under way at a time."""
         spans = sorted((self.at(f"+{firing}"), self.at(f"-{firing}")) for firing in firings)
-        for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+        for (_, end), (start, _) in pairwise(spans):
             assert end < start, f"two of {firings} at a time: {self}"
 
     def __str__(self) -> str:

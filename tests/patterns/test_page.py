@@ -1,4 +1,4 @@
-"""The page of the patterns and the scenarios agree: which there are, how far each is met, and where supersteps differ."""
+"""The page of the patterns and the scenarios agree: which there are, how far each is met, supersteps."""
 
 from __future__ import annotations
 
