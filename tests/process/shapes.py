@@ -1,4 +1,4 @@
-"""Eight shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Nine shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,12 @@ LONG = spec(
     transform("step", {"op": "append", "path": "log", "value": "x" * 400}), asks("end", "loops.l"),
     edges="step>l end>END", output_key="end", name="long", reducers={"log": "append"},
 )  # fmt: skip
-SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG)}
+WAITING = spec(
+    passthrough("s"), asks("a", mutex="m"), asks("b", mutex="m"), node("t", "timer", delay_ms=40),
+    node("w", "signal", name="go", output_key="told"), join("j", ["a", "b", "told"], "all", "collect_array"),
+    asks("end", "all"), edges="s>a s>b a>t b>w t>j w>j j>end end>END", output_key="end", name="waiting",
+)  # fmt: skip
+SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, WAITING)}
 
 
 def says(prompt: str) -> str:
@@ -71,3 +76,8 @@ def says(prompt: str) -> str:
 def decides(node_id: str, graph_id: str) -> str:
     """What the person decides."""
     return "request_changes" if (graph_id, node_id) == ("gated", "h") else "approve"
+
+
+def tells(name: str) -> Json:
+    """What the message of that name says."""
+    return {"to": name}
