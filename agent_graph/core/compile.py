@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_graph.core import nesting
 from agent_graph.core.graph import Graph, Node, Output
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from agent_graph.core.checks.whole import Judged
     from agent_graph.core.spec import ParsedNode, ParsedSpec
 
+Level: TypeAlias = Literal["structure", "semantic"]
+"""How much is looked at: nodes, edges and their fields, or the graph as a whole too."""
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
 """Keys of the state that belong to the engine, beside all that start with ``__``."""
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -37,13 +39,31 @@ class Compiled:
     issues: tuple[Issue, ...]
     compiled: JsonObject = field(default_factory=dict)
     """What `load_graph` needs beside the minimal form; stored with the version."""
+    judged: bool = False
+    """The graph as a whole was looked at: its parts are right."""
 
 
-def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored = _NONE) -> Compiled:
-    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue.
+def compile_graph(
+    raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored = _NONE, level: Level = "semantic"
+) -> Compiled:
+    """Check `raw` and make a graph of it. Never raises; whatever is wrong is an issue, and every `fix` was tried.
 
-    `stored` are the graphs it may name (`nesting.named_in`), by (name, version); "" is the current version.
+    `stored` are the graphs it may name (`nesting.named_in`), by (name, version); "" is the current version. At the
+    level "structure" only its parts and their connections are looked at, and no graph is made.
     """
+    found = _compiled(raw, limits, stored, level)
+    if not any(issue.fix for issue in found.issues):
+        return found
+    from agent_graph.core.checks.repairs import proved
+
+    def check(mended: JsonValue) -> tuple[bool, tuple[Issue, ...]]:
+        again = _compiled(mended, limits, stored, level if found.judged else "structure")
+        return again.judged, again.issues
+
+    return replace(found, issues=proved(raw, found.issues, judged=found.judged, check=check))
+
+
+def _compiled(raw: JsonValue, limits: Limits, stored: Stored, level: Level) -> Compiled:
     from agent_graph.core.spec import minimal, parse_spec
 
     try:
@@ -55,11 +75,11 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored =
     parsed, issues = parse_spec(raw, limits=limits)
     if parsed is None:
         return Compiled(None, tuple(issues))
-    checked, more = _checked(parsed, limits)
+    checked, more = _checked(parsed, limits, level)
     inner, wrong = nesting.pins(parsed, stored)
     issues += [*more, *wrong]
     if checked is None or any(issue.severity == "error" for issue in issues):
-        return Compiled(None, _as_sent(raw, issues))
+        return Compiled(None, _as_sent(raw, issues), judged=checked is not None)
     spec = nesting.pinned(minimal(parsed), inner)
     kept = checked.stored
     if inner:
@@ -69,8 +89,8 @@ def compile_graph(raw: JsonValue, *, limits: Limits = DEFAULTS, stored: Stored =
                    subgraphs={one.version: one for one in inner.values()})  # fmt: skip
     deep = nesting.too_deep(graph, parsed)
     if deep:
-        return Compiled(None, _as_sent(raw, [*issues, *deep]))
-    return Compiled(graph, _as_sent(raw, issues), kept)
+        return Compiled(None, _as_sent(raw, [*issues, *deep]), judged=True)
+    return Compiled(graph, _as_sent(raw, issues), kept, judged=True)
 
 
 def load_graph(
@@ -126,7 +146,7 @@ def is_reserved(key: str) -> bool:
     return key in RESERVED_KEYS or key.startswith("__")
 
 
-def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[Judged | None, list[Issue]]:
+def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged | None, list[Issue]]:
     """What is stored with the version, None when an error stands in the way, and what the checks found."""
     from agent_graph.core.wiring import wire
 
@@ -135,7 +155,7 @@ def _checked(parsed: ParsedSpec, limits: Limits) -> tuple[Judged | None, list[Is
     issues += found
     if wiring is None:
         return None, issues
-    if any(_is_of_shape(issue) for issue in issues):
+    if level == "structure" or any(_is_of_shape(issue) for issue in issues):
         return None, issues  # what follows would be guessed from a shape that will change
     from agent_graph.core import regions
     from agent_graph.core.checks.whole import judge
@@ -167,7 +187,10 @@ def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
         found = [*kind.check(node.id, node.config, limits), *_unused_retry(node)]
         for issue in found:
             related = tuple(node.pointer(one) for one in issue.related)
-            issues.append(replace(issue, pointer=node.pointer(issue.pointer), node_id=node.id, related=related))
+            fix = tuple({**step, "path": node.pointer(str(step["path"]))} for step in issue.fix)
+            issues.append(
+                replace(issue, pointer=node.pointer(issue.pointer), node_id=node.id, related=related, fix=fix)
+            )
         for path in kind.writes(node.id, node.config):
             try:
                 key = statepath.split(path)[0]
@@ -190,7 +213,7 @@ def _unused_retry(node: ParsedNode) -> list[Issue]:
     if node.type == "llm" or node.type in DECLARED_TYPES or node.config.retry is None:
         return []
     message = f"only calls are made again, and a `{node.type}` makes none"
-    fix: tuple[JsonObject, ...] = ({"op": "remove", "path": node.pointer("/retry")},)
+    fix: tuple[JsonObject, ...] = ({"op": "remove", "path": "/retry"},)
     return [Issue("FIELD_UNUSED", message, severity="warning", pointer="/retry", node_id=node.id, fix=fix)]
 
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_graph.core.issues import Issue, pointer
+from agent_graph.core.jsonvalue import JsonObject
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -89,12 +90,19 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
     if fault.kind == "required":
         return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
     if fault.kind == "unknown":
-        message = f'there is no field "{name}" here{did_you_mean(str(name), known)}'
-        return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge)
+        near = closest(str(name), known)
+        message = f'there is no field "{name}" here' + (f'; did you mean "{near}"?' if near else "")
+        return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge,
+                     fix=moved(where, at + pointer(*fault.path[:-1], near)) if near else ())  # fmt: skip
     subject = f"`{name}`" if isinstance(name, str) and name else "this"
     if isinstance(name, int) and len(fault.path) > 1:
         subject = f"item {name} of `{fault.path[-2]}`"
     return Issue("FIELD_INVALID", f"{subject} {fault.sentence}", pointer=where, node_id=node_id, edge=edge)
+
+
+def moved(source: str, target: str) -> tuple[JsonObject, ...]:
+    """The patch that gives a field another name, or another place."""
+    return ({"op": "move", "from": source, "path": target},)
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -147,7 +147,8 @@ def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
         older = given.pop("recursion_limit")
         if not json_equal(given.setdefault("max_iterations", older), older):
             message = "`recursion_limit` is the older name of `max_iterations`; they differ"
-            issues.append(Issue("FIELD_CONFLICT", message, pointer="/recursion_limit", related=("/max_iterations",)))
+            issues.append(Issue("FIELD_CONFLICT", message, pointer="/recursion_limit", related=("/max_iterations",),
+                                fix=({"op": "remove", "path": "/recursion_limit"},)))  # fmt: skip
     renamed = {"max_iterations": "recursion_limit"} if "max_iterations" not in raw else {}
     known = field_names(GraphFields)
     faults = _top_faults(given)
@@ -225,7 +226,8 @@ def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
     condition = given.get("condition")
     if condition:
         message = "an edge has no condition: this is read as its label; let a router choose"
-        issues.append(Issue("CONDITION_IS_LABEL", message, severity="warning", pointer=at + "/condition"))
+        issues.append(Issue("CONDITION_IS_LABEL", message, severity="warning", pointer=at + "/condition",
+                            fix=reading.moved(at + "/condition", at + "/label")))  # fmt: skip
         if body.setdefault("label", condition) != condition:
             message = "`condition` is read as the label, and there is another `label`"
             issues.append(Issue("FIELD_CONFLICT", message, pointer=at + "/condition", related=(at + "/label",)))
@@ -271,7 +273,8 @@ def _shell_issue(fault: reading.Field, at: str, raw: JsonValue, node_id: str) ->
     name = str(fault.path[-1]) if fault.path else ""
     if fault.kind == "unknown" and isinstance(kind, str) and kind in KNOWN_TYPES and name in configs.config_names(kind):
         message = f"`{name}` belongs in the node's `config`"
-        return Issue("UNKNOWN_FIELD", message, pointer=at + pointer(name), node_id=node_id)
+        fix = reading.moved(at + pointer(name), at + pointer("config", name))
+        return Issue("UNKNOWN_FIELD", message, pointer=at + pointer(name), node_id=node_id, fix=fix)
     return reading.issue(fault, at, known=field_names(NodeFields), node_id=node_id)
 
 
@@ -294,9 +297,11 @@ _SIGNS: Final = str.maketrans({"_": "a", ".": "a", "-": "a"})
 def _type_issue(kind: str, at: str, node_id: str) -> Issue:
     if kind in UNAVAILABLE_TYPES:
         return Issue("NODE_TYPE_UNAVAILABLE", UNAVAILABLE_TYPES[kind], pointer=at + "/type", node_id=node_id)
-    hint = reading.did_you_mean(kind, (*NODE_TYPES, *UNAVAILABLE_TYPES)) or f"; there are {', '.join(NODE_TYPES)}"
+    near = reading.closest(kind, (*NODE_TYPES, *UNAVAILABLE_TYPES))
+    hint = f'; did you mean "{near}"?' if near else f"; there are {', '.join(NODE_TYPES)}"
+    fix: tuple[JsonObject, ...] = ({"op": "replace", "path": at + "/type", "value": near},) if near else ()
     message = f'there is no node type "{kind}"{hint}'
-    return Issue("NODE_TYPE_UNKNOWN", message, pointer=at + "/type", node_id=node_id)
+    return Issue("NODE_TYPE_UNKNOWN", message, pointer=at + "/type", node_id=node_id, fix=fix)
 
 
 def json_schema() -> JsonObject:

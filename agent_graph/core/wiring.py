@@ -69,7 +69,7 @@ def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
     wiring = Wiring(spec.nodes, index, index.get(spec.entry, 0))
     if spec.entry and spec.named and spec.entry not in names.known:
         message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
-        issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry"))
+        issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry", fix=names.renamed(spec.entry, "/entry")))
     _wire_targets(wiring, names)
     _wire_edges(wiring, spec.edges, names)
     for at, end in spec.loose:
@@ -112,10 +112,18 @@ class _Names:
         self.compared += len(self.known)
         return reading.did_you_mean(name, self.known)
 
+    def renamed(self, name: str, at: str) -> tuple[JsonObject, ...]:
+        """The patch that puts what was probably meant at `at`."""
+        if name.upper() == END and at != "/entry":
+            return ({"op": "replace", "path": at, "value": END},)
+        near = reading.closest(name, self.known) if self.compared <= _COMPARISONS else ""
+        return ({"op": "replace", "path": at, "value": near},) if near else ()
+
     def check(self, name: str, at: str, *, node_id: str = "", edge: str = "") -> None:
         if name not in SPECIAL_TARGETS and name not in self.known and self.named:
             message = f'there is no node "{name}"{self.hint(name)}'
-            self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge))
+            self.issues.append(Issue("UNKNOWN_NODE", message, pointer=at, node_id=node_id, edge=edge,
+                                     fix=self.renamed(name, at)))  # fmt: skip
 
 
 def _wire_targets(wiring: Wiring, names: _Names) -> None:

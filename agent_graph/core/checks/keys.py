@@ -6,13 +6,12 @@ are one, so that nothing is called unwritten that may be there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_graph.core import statepath
 from agent_graph.core.nodes import KNOWN_TYPES
-from agent_graph.core.nodes.base import Read
 from agent_graph.core.topology import Topology, bits
 
 Path = tuple[str, ...]
@@ -20,8 +19,6 @@ Path = tuple[str, ...]
 WITHOUT_OUTPUT: Final = frozenset({"router", "passthrough", "state_transform", "loop", "timer"})
 """The types whose nodes have no output of their own (engine.md 3)."""
 BOOKS: Final = frozenset({"outputs", "errors", "loops"})
-NEVER_KEYS: Final = frozenset({"input", "run_input", "__input__"})
-"""What a template or a path means by these is no state key."""
 
 
 def plain(path: str) -> Path:
@@ -86,13 +83,6 @@ def known_keys(nodes: Sequence[Any], built: Topology, *, input_schema: Any) -> K
         items |= {str(over[name]) for name in ("as", "index_as") if name in over}
     keys.items = frozenset(items)
     return keys
-
-
-def reads(node: Any) -> Iterator[Read]:
-    """What a node reads, without what is no state path."""
-    for read in KNOWN_TYPES[node.type].reads(node.config):
-        if plain(read.path)[0] not in NEVER_KEYS:
-            yield read
 
 
 def keys_of_input(schema: Any) -> tuple[frozenset[str], bool]:

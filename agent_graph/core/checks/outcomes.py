@@ -67,11 +67,11 @@ def _asked(shape: Shape) -> tuple[set[str | Path], set[Path]]:
     """The ids of nodes whose output is asked for and the paths that are read; and all that these paths lie in."""
     results = [shape.output.path, *shape.output.by_end.values()]
     asked: set[str | Path] = {plain(path) for path in results if path}
-    for row in shape.reads:
+    for node, row in zip(shape.nodes, shape.reads, strict=True):
         for read in row:
             path = plain(read.path)
             asked.add(path)
-            if path[0] == "outputs" or read.path in shape.index:
+            if path[0] == "outputs" or (node.type == "join" and read.path in shape.index):
                 asked.add(".".join(path[1:]) if path[0] == "outputs" else read.path)
                 asked |= {".".join(path[1:end]) for end in range(2, len(path))}
     within = {path[:length] for path in asked if isinstance(path, tuple) for length in range(1, len(path) + 1)}

@@ -106,7 +106,8 @@ def _issues(sought: _Sought, place: int, path: Path) -> Iterator[Issue]:
         return
     writers = members(shape.keys.writers(path))
     if writers:
-        yield _too_late(sought, writers)
+        if not read.optional or node.type in (*_ASKING, "join"):
+            yield _too_late(sought, writers)
     elif is_join:
         yield _never(sought, "JOIN_INPUT_NEVER_WRITTEN", "warning", "joins")
     elif read.optional and node.type not in _ASKING:
@@ -166,9 +167,8 @@ def _too_late(sought: _Sought, writers: list[int]) -> Issue:
     if sought.hidden(writers):
         why = f"{who} runs once for each item of a list and writes to that item's state alone"
     message = f'"{sought.node.id}" reads {sought.shown}, and {why}: there is nothing yet'
-    severity: Severity = "info" if sought.read.optional and sought.node.type not in (*_ASKING, "join") else "warning"
     related = tuple(node.pointer() for node in nodes if isinstance(node, ParsedNode))
-    return Issue("KEY_READ_BEFORE_WRITE", message, severity=severity, related=related, node_id=sought.node.id,
+    return Issue("KEY_READ_BEFORE_WRITE", message, severity="warning", related=related, node_id=sought.node.id,
                  pointer=sought.node.pointer(sought.read.pointer), fix=_optional(sought))  # fmt: skip
 
 

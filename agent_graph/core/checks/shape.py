@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from agent_graph.core.checks.branches import Branches, branches
-from agent_graph.core.checks.keys import Keys, known_keys, reads
+from agent_graph.core.checks.keys import Keys, known_keys
 from agent_graph.core.choices import Selections, can_end
 from agent_graph.core.graph import Output
+from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import Read
 from agent_graph.core.topology import Topology
 
@@ -42,9 +43,9 @@ class Shape:
     max_iterations: int = 0
 
     @cached_property
-    def reads(self) -> list[list[Read]]:
+    def reads(self) -> list[Sequence[Read]]:
         """By node: what it reads."""
-        return [list(reads(node)) for node in self.nodes]
+        return [KNOWN_TYPES[node.type].reads(node.config) for node in self.nodes]
 
     @cached_property
     def keys(self) -> Keys:

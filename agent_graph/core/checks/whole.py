@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import conflicts, cycles, iterations, results
-from agent_graph.core.checks import acting, endings, outcomes, quorums, reading, rounds
+from agent_graph.core.checks import acting, endings, outcomes, quorums, reading, rounds, routing
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.topology import Topology
 
 if TYPE_CHECKING:
-    from agent_graph.core.spec import ParsedNode, ParsedSpec
+    from agent_graph.core.spec import ParsedSpec
     from agent_graph.core.wiring import Wiring
 
 
@@ -37,7 +37,7 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
     output, ambiguous = results.infer(wiring, built, ways, declared=top.get("output_key", ""))
     bound = least if declared is None else declared
     shape = Shape(wiring.nodes, wiring.index, built, ways, top, output, bound)
-    issues = [*_unreachable(wiring, built), *_without_default(wiring)]
+    issues = [*_unreachable(wiring, built), *routing.router_issues(shape)]
     issues += cycles.endless_cycles(wiring, built, ways)
     if declared is not None:
         issues += iterations.too_few(wiring, built, ways, declared=declared)
@@ -71,21 +71,3 @@ def _unreachable(wiring: Wiring, built: Topology) -> list[Issue]:
         for place, node in enumerate(wiring.nodes)
         if not built.reachable >> place & 1
     ]  # fmt: skip
-
-
-def _without_default(wiring: Wiring) -> list[Issue]:
-    message = "a router whose rules all fail fails the run; say `default`, and `[]` if the branch may end there"
-    return [
-        Issue("NO_DEFAULT_ROUTE", message, severity="warning", pointer=node.pointer(), node_id=node.id,
-              fix=_default_fix(node))
-        for node in wiring.nodes
-        if node.type == "router" and node.config.default is None
-    ]  # fmt: skip
-
-
-def _default_fix(node: ParsedNode) -> tuple[JsonObject, ...]:
-    config: Any = node.minimal.get("config", {})
-    kept = {name: value for name, value in config.items() if name not in node.moved}
-    if kept:
-        return ({"op": "add", "path": node.pointer("/default"), "value": []},)
-    return ({"op": "add", "path": node.pointer() + "/config", "value": {"default": []}},)

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le, Len
 from agent_graph.core.effects import Answer, Done, Missing
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, Severity, pointer
-from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
@@ -145,18 +145,25 @@ def _mode_issues(node_id: str, config: Config) -> list[Issue]:
     issues = []
     if config.mode == "collect_object":
         issues += [
-            Issue("DUPLICATE_INPUT", f'the input "{name}" is named twice', pointer=pointer("inputs", place))
+            Issue(
+                "DUPLICATE_INPUT",
+                f'the input "{name}" is named twice',
+                pointer=pointer("inputs", place),
+                fix=({"op": "remove", "path": pointer("inputs", place)},),
+            )
             for place, name in enumerate(config.inputs)
             if name in config.inputs[:place]
         ]
     if config.mode == "quorum" and config.inputs and config.required > len(config.inputs):
         message = f"{config.required} of {len(config.inputs)} inputs can never count"
         severity: Severity = "error" if config.require else "warning"
-        issues.append(Issue("JOIN_QUORUM_IMPOSSIBLE", message, severity=severity, pointer="/required"))
+        fix: JsonObject = {"op": "add", "path": "/required", "value": len(config.inputs)}
+        issues.append(Issue("JOIN_QUORUM_IMPOSSIBLE", message, severity=severity, pointer="/required", fix=(fix,)))
     for name, modes in _MODES_OF.items():
         if config.mode not in modes and getattr(config, name) != getattr(_DEFAULT, name):
             message = f"the mode `{config.mode}` does not read `{name}`; `{'` and `'.join(modes)}` does"
-            issues.append(Issue("FIELD_UNUSED", message, severity="warning", pointer=f"/{name}"))
+            fix = {"op": "remove", "path": f"/{name}"}
+            issues.append(Issue("FIELD_UNUSED", message, severity="warning", pointer=f"/{name}", fix=(fix,)))
     return [replace(issue, node_id=node_id) for issue in issues]
 
 
