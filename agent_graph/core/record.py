@@ -48,7 +48,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         elif isinstance(fact, e.FrameFailed):
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
             choices.append(((place_of(fact.frame), ""), {**e.to_json(fact), "error": error}))
-        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed):
+        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed | e.JoinClosed):
             choices.append(((place_of(fact.firing[: fact.firing.rfind("/") + 1]), ""), e.to_json(fact)))
         elif isinstance(fact, e.MutexGranted):
             choices.append((((), fact.name), e.to_json(fact)))

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from agent_graph.core import early, mutexes
 from agent_graph.core import events as e
-from agent_graph.core import mutexes
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
@@ -57,6 +57,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
+    if run.parts and (lost := _lost(run)):
+        return lost
     if run.met or run.closing:
         first = (*map(Record, run.met), *_closing(run))
         if first:
@@ -66,7 +68,7 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         actions += step(run, firing)
         if actions and isinstance(actions[-1], Record) and _ends_frame(firing, actions[-1].fact):
             break  # start nothing else
-    if not actions and not frame.running:
+    if not actions and not frame.busy:
         return tuple(_end(run, frame))
     return tuple(actions)
 
@@ -75,10 +77,21 @@ def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
     if isinstance(last, e.NodeFailed) and last.targets is None:
         return True
+    if isinstance(last, e.NodeFinished | e.NodeFailed) and firing.frame.part is not None:
+        return True  # it may have closed a region
     if not isinstance(last, e.NodeFinished | e.NodeFailed):
         return False
     graph = firing.frame.graph
     return END_RUN in ways_on(graph, firing.node, last.targets)
+
+
+def _lost(run: Run) -> tuple[Record, ...]:
+    """End what runs in regions whose join has fired without it."""
+    found: dict[str, Firing] = {}
+    for frame in run.parts.values():
+        if early.ended(frame):
+            found |= {firing.path: firing for firing in run.running if early.is_lost(firing, frame)}
+    return tuple(_cancel(found.values(), run, "the others were enough"))
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:

@@ -23,6 +23,7 @@ from agent_graph.core.events.base import Fact
 from agent_graph.core.events.firings import (
     CacheHit,
     FiringCancelled,
+    JoinClosed,
     LoopExhausted,
     ModelAnswered,
     MutexGranted,
@@ -66,6 +67,7 @@ __all__ = [
     "FrameFailed",
     "FramesOpened",
     "ItemsClosed",
+    "JoinClosed",
     "LoopExhausted",
     "ModelAnswered",
     "MutexGranted",
@@ -110,7 +112,7 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, FrameFailed, FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet,
         TimerFired, SignalAwaited, SignalReceived, Warned,
     )
