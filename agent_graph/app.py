@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
-from agent_graph.engine.connections import Connections
+from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
@@ -55,14 +55,14 @@ def _seldom_collect() -> None:
 @asynccontextmanager
 async def open_app(
     settings: Settings, *, recover: bool = False, serve: bool = True, remark: Callable[[str], None] | None = None,
-    model: ModelClient | None = None,
+    model: ModelClient | None = None, connections: Iterable[Connection] = (),
 ) -> AsyncIterator[Deps]:  # fmt: skip
     """Own the data folder, open its store, run the engine and keep to the policy of retention until the block ends.
 
     `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
-    the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name.
-    Raises `SettingInvalid` for a script that is none, before the folder is touched; `DataDirLocked`; the ``Store*``
-    errors.
+    the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name;
+    `connections` are those that graphs can name, closed at the end. Raises `SettingInvalid` for a script that is none,
+    before the folder is touched; `DataDirLocked`; the ``Store*`` errors.
     """
     _seldom_collect()
     clock = SystemClock()
@@ -74,9 +74,9 @@ async def open_app(
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits)
-        connections = Connections()  # this version makes none
-        opened.push_async_callback(connections.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), connections)
+        named = Connections(connections)
+        opened.push_async_callback(named.aclose)
+        shell = Shell(store, clock, Notify(), models, Limiter(), named)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:

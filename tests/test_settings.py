@@ -157,6 +157,7 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) -> None:
     assert load(environ=written(tmp_path, 'toolsets = ["core"]')).toolsets == ("core",)
+    assert load({"toolsets": "core, author"}, environ={}).toolsets == ("core", "author")
     assert load({"toolsets": "core, core"}, environ={}).toolsets == ("core",)
 
 
@@ -165,7 +166,7 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
     [
         ("AGENT_GRAPH_PROVIDER", "olama", "did you mean ollama?"),
         ("OPENAI_BASE_URL", "gpu:8000", "starts with http:// or https://"),
-        ("AGENT_GRAPH_TOOLSETS", "core,author", "'author' is not there yet"),
+        ("AGENT_GRAPH_TOOLSETS", "core,test", "'test' is not there yet"),
         ("AGENT_GRAPH_TOOLSETS", "cor", "did you mean core?"),
         ("AGENT_GRAPH_POLICY_PROFILE", "strict", "it can be baseline"),
         ("AGENT_GRAPH_LOG", "verbose", "debug, info, warning, error"),

@@ -156,7 +156,9 @@ class Desk:
                 await check_owner(self.settings)
             return task.result()
         finally:
-            task.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)  # it lets go of the connection
 
 
 def key() -> str:

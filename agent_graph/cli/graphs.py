@@ -1,4 +1,4 @@
-"""`validate`, `render`, `templates`, `graphs` and `schema`: graphs before they run."""
+"""`render`, `templates`, `graphs` and `schema`: graphs before they run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from agent_graph.cli.output import (
     finish,
     give,
     give_json,
-    issue_line,
-    issues,
     one_line,
     pretty,
     refuse,
@@ -28,7 +26,6 @@ from agent_graph.errors import InvalidArgument
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("validate")(validate)
     app.command("render")(render)
     app.command("templates")(templates)
     app.command("graphs")(graphs)
@@ -38,30 +35,6 @@ def register(app: typer.Typer) -> None:
 def nowhere() -> Desk:
     """A desk for what needs no data folder."""
     return Desk(settings_of(":memory:"), drives=False, remark=say)
-
-
-def validate(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A graph; - reads it from stdin.", show_default=False)],
-    *, as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Check a graph without storing it: everything that is wrong at once, with its place and its repair."""
-
-    async def work() -> int:
-        async with nowhere() as desk:
-            sources.check_no_template(file)
-            spec = sources.read_spec(file, limits=desk.settings.limits)
-            answer = await desk.call("graph_create", {"spec": spec, "action": "validate"})
-        if not answer["ok"]:
-            return refuse(answer, as_json=as_json)
-        if as_json:
-            give_json(answer)
-        else:
-            give(f"{answer['graph_id']} is valid: {answer['graph_version']}")
-            for issue in issues(answer):
-                say(issue_line(issue))
-        return DONE
-
-    finish(work(), as_json=as_json)
 
 
 def render(

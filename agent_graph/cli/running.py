@@ -22,6 +22,11 @@ TEXT = Annotated[
 PARAMS = Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="A template's parameter.")]
 INPUT = Annotated[Path | None, typer.Option("--input", metavar="FILE", help="The input as JSON.", show_default=False)]
 
+BUDGET = Annotated[
+    list[str] | None,
+    typer.Option("--budget", metavar="NAME=VALUE", help="What it may use: max_llm_calls=20, on_budget=pause ..."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
@@ -30,7 +35,8 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    graph: GRAPH, text: TEXT = None, *, param: PARAMS = None, input_: INPUT = None, output: OutFile = None,
+    graph: GRAPH, text: TEXT = None, *, param: PARAMS = None, input_: INPUT = None, budget: BUDGET = None,
+    output: OutFile = None,
     as_json: AsJson = False, thread_id: Annotated[str, typer.Option(help="Your name for related runs.")] = "",
     model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
 ) -> None:  # fmt: skip
@@ -40,6 +46,7 @@ def run(
     async def work() -> int:
         settings = settings_of(data_dir, **flags)
         check_output(output)
+        budgets = sources.read_budgets(budget or [])
         source = sources.find(graph, param or [], limits=settings.limits)
         if text is None and input_ is None and source.template:
             message = "give the text as the second argument, or - for standard input, or --input FILE.json"
@@ -53,16 +60,17 @@ def run(
                 if made["error_code"] == "GRAPH_NOT_FOUND":
                     raise sources.unknown(graph)
                 return refuse(made, as_json=as_json)
-            started = await _start(desk, made, value, thread_id=thread_id, model=settings.model)
+            more: JsonObject = {"thread_id": thread_id, "model": settings.model, **budgets}
+            started = await _start(desk, made, value, more)
             return await _see(desk, started, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)
 
 
-async def _start(desk: Desk, made: JsonObject, value: JsonValue, *, thread_id: str, model: str) -> JsonObject:
+async def _start(desk: Desk, made: JsonObject, value: JsonValue, more: JsonObject) -> JsonObject:
     arguments: JsonObject = {
-        "graph_id": made["graph_id"], "graph_version": made["graph_version"], "input": value, "thread_id": thread_id,
-        "model": model, "idempotency_key": key(),
+        "graph_id": made["graph_id"], "graph_version": made["graph_version"], "input": value, **more,
+        "idempotency_key": key(),
     }  # fmt: skip
     return await desk.call("graph_run_start", arguments)
 

@@ -96,6 +96,7 @@ def _show(answer: JsonObject, as_json: bool) -> int:
         f"ended    {moment(run['finished_at_ms'])}",
         "usage    " + ", ".join(f"{name} {value}" for name, value in usage.items()),
     ]
+    lines += [f"budget   {_budget(name, counted)}" for name, counted in run["budget"].items()]
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
     lines += [f"waits    for {waited(one)}" for one in run.get("waiting_for", [])]
@@ -108,6 +109,14 @@ def _show(answer: JsonObject, as_json: bool) -> int:
             lines += ["", f"{title}:", pretty(run[name])]
     give("\n".join(lines))
     return DONE
+
+
+def _budget(name: str, counted: Any) -> str:
+    if not isinstance(counted, dict) or "max" not in counted:  # what on_budget leads to
+        return f"{name} {counted if isinstance(counted, str) else compact(counted)}"
+    more = [f"{counted[key]} {word}" for key, word in (("reserved", "reserved"), ("recorded", "known"))
+            if counted.get(key) and (key == "reserved" or counted["used"] == "unknown")]  # fmt: skip
+    return f"{name} {counted['used']} of {counted['max']}" + (f" ({', '.join(more)})" if more else "")
 
 
 async def _node(desk: Desk, run_id: str, node: str, *, as_json: bool) -> int:

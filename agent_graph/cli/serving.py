@@ -97,6 +97,8 @@ def status(
 
 
 def _standing(data: Any, owner: str) -> str:
+    from agent_graph.tools.load import said_of
+
     runs = ", ".join(f"{count} {name}" for name, count in data["runs"].items() if count) or "none"
     lines = [
         f"agent-graph {data['version']}",
@@ -107,6 +109,8 @@ def _standing(data: Any, owner: str) -> str:
             for name, health in data["hosts"].items()
         ),
         f"runs         {runs}",
+        f"load         {said_of(data['capacity'])}",
+        *(() if data["store"]["ok"] else (f"store        {data['store']['error_code']}: {data['store']['error']}",)),
         "settings",
     ]
     for name, setting in data["settings"].items():

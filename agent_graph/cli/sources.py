@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_graph.cli.documents import YAML, Document, document, spec_of
+from agent_graph.core.budgets import check
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.core.limits import Limits
-from agent_graph.errors import GraphNotFound, InputInvalid, InputTooLarge, InvalidArgument
+from agent_graph.errors import GraphNotFound, InputInvalid, InputTooDeep, InputTooLarge, InvalidArgument
 
 STDIN = "-"
 
@@ -44,7 +46,7 @@ def find(name: str, params: list[str], *, limits: Limits) -> Source:
 
 
 def _is_path(name: str) -> bool:
-    return name.endswith(".json") or "/" in name or Path(name).is_file()
+    return name.endswith((".json", *YAML)) or "/" in name or Path(name).is_file()
 
 
 def unknown(name: str) -> GraphNotFound:
@@ -70,22 +72,39 @@ def check_no_template(name: str) -> None:
         raise InvalidArgument(message, argument="file")
 
 
-def _pairs(params: list[str]) -> dict[str, str]:
+def read_budgets(given: list[str]) -> JsonObject:
+    """What `--budget` says as an argument of `graph_run_start`, or none. Raises `InvalidBudgets`."""
+    if not given:
+        return {}
+    pairs = _pairs(given, option="budget")
+    bounds: JsonObject = {
+        name: int(text) if text.isascii() and text.isdigit() else text for name, text in pairs.items()
+    }
+    return {"budgets": check(bounds)}
+
+
+def _pairs(params: list[str], *, option: str = "param") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for param in params:
         name, sign, value = param.partition("=")
         if not sign or not name:
-            raise InvalidArgument(f"--param takes NAME=VALUE, not {param!r}", argument="param")
+            raise InvalidArgument(f"--{option} takes NAME=VALUE, not {param!r}", argument=option)
         pairs[name] = value
     return pairs
 
 
 def read_spec(name: str, *, limits: Limits) -> JsonObject:
     """The spec in a file, or on stdin."""
-    spec = read_json(name, max_bytes=limits.spec_bytes, max_depth=limits.json_depth)
-    if not isinstance(spec, dict):
-        raise InputInvalid(f"{_named(name)} holds no graph: a graph is a JSON object")
-    return spec
+    return spec_of(read_document(name, limits=limits))
+
+
+def read_document(name: str, *, limits: Limits) -> Document:
+    """The file, or standard input, as a document of JSON or YAML (`.yaml`, `.yml`)."""
+    content = _bytes(name, limits.spec_bytes)
+    try:
+        return document(named(name), content, limits=limits)
+    except (InputInvalid, InputTooDeep, InputTooLarge) as error:
+        raise type(error)(f"{named(name)}: {error.message}", **error.details) from None
 
 
 def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
@@ -93,7 +112,7 @@ def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
     try:
         return parse_json(_bytes(name, max_bytes), max_bytes=max_bytes, max_depth=max_depth)
     except InputInvalid as error:
-        raise InputInvalid(f"{_named(name)}: {error.message}", **error.details) from None
+        raise InputInvalid(f"{named(name)}: {error.message}", **error.details) from None
 
 
 def read_input(text: str | None, file: Path | None, *, limits: Limits) -> JsonValue:
@@ -121,13 +140,14 @@ def _bytes(name: str, most: int) -> bytes:
                 content = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidArgument(f"{_named(name)} cannot be read: {reason}", argument="file") from error
+        raise InvalidArgument(f"{named(name)} cannot be read: {reason}", argument="file") from error
     if len(content) > most:
-        raise InputTooLarge(f"{_named(name)} is larger than {most} bytes", limit=most)
+        raise InputTooLarge(f"{named(name)} is larger than {most} bytes", limit=most)
     return content
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
+    """How a source is called in a sentence."""
     return "standard input" if name == STDIN else name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_graph.core import events as e
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.run import Gate, Run
 from agent_graph.errors import (
@@ -54,5 +55,7 @@ def expired(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
 
 
 def _asks(run: Run, gate: Gate) -> bool:
+    if gate.firing == ON_BUDGET:
+        return True
     firing = run.firing(gate.firing)
     return firing is not None and firing.approval_id == gate.approval_id

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Final, assert_never
 
 from agent_graph.core import early, packed
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.effects import (
     MISSING,
     Answer,
@@ -30,11 +31,12 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
 from agent_graph.core.merge import Conflict, Entry, State, Writer
 from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
+from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 10
+FORMAT = 12
 _PLAIN = (
-    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "lifecycle", "error",
+    "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
@@ -52,6 +54,7 @@ def dump(run: Run) -> bytes:
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
+    body["ledger"] = None if run.ledger is None else run.ledger.to_json()
     body["closing"] = [*run.closing]
     body["met"] = [to_json(fact) for fact in run.met]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
@@ -77,6 +80,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         gate = Gate(**{**item, **{name: tuple(item[name]) for name in ("audience", "allowed_decisions", "channels")}})
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
+    run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
     run.closing = dict.fromkeys(body["closing"])
     run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
@@ -112,6 +116,7 @@ def _frame_out(frame: Frame) -> JsonObject:
         "join_seen": list(frame.join_seen.items()),
         "ended": [_token_out(token) for token in frame.ended],
         "ended_at": list(frame.ended_at.items()),
+        "given": [[node, _token_out(token)] for node, token in frame.given.items()],
     }
     return body
 
@@ -144,6 +149,8 @@ def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     for edge, tokens in body["tokens"]:
         for token in tokens:
             frame.put(edge, _token_in(token))
+    for node, token in body["given"]:
+        give(frame, node, _token_in(token))
     for item in body["running"]:
         _firing_in(run, frame, dict(item))
     frame.nth = dict(body["nth"])
@@ -197,7 +204,14 @@ def _firing_out(firing: Firing) -> JsonObject:
     body["answers"] = [_answer_out(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
-        body["owned"] = [mine.opened, list(mine.results.items()), sorted(mine.failed), mine.failure, mine.stopped]
+        body["owned"] = [
+            mine.opened,
+            list(mine.results.items()),
+            sorted(mine.failed),
+            mine.failure,
+            mine.late,
+            mine.stopped,
+        ]
     return body
 
 
@@ -215,8 +229,8 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     frame.active |= 1 << firing.node
     if has is not None:
         mine = firing.owned = owned(run, firing)
-        mine.opened, mine.results, mine.failed = has[0], dict(has[1]), {*has[2]}
-        mine.failure, mine.stopped = has[3:]
+        mine.opened, results, failed, mine.failure, mine.late, mine.stopped = has
+        mine.results, mine.failed = dict(results), {*failed}
 
 
 def _answer_out(answer: Answer) -> list[Any]:

@@ -137,6 +137,7 @@ def _graph(
         output=Output(**compiled["output"]),
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
+        budgets=body.get("budgets", {}),
         subgraphs=dict(subgraphs),
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_graph.core.effects import Answer, OpenFrames
 from agent_graph.core.graph import Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.merge import Conflict
+from agent_graph.core.merge import Conflict, State
 from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:
@@ -22,6 +23,15 @@ class Token(NamedTuple):
     past: int
     tips: tuple[int, ...]
     depth: int
+
+
+def merged(tokens: Sequence[Token], state: State) -> Token:
+    """Several tokens of a frame with that state as one."""
+    past, depth = 0, 0
+    for token in tokens:
+        past |= token.past
+        depth = max(depth, token.depth)
+    return Token(past, state.merge_tips(tip for token in tokens for tip in token.tips), depth)
 
 
 @dataclass(slots=True)
@@ -69,6 +79,8 @@ class Owned:
     """Those in whose place there is an error, or null."""
     failure: JsonObject | None = None
     """What the owner is going to fail with."""
+    late: bool = False
+    """Its time is over."""
     stopped: bool = False
     """In one of them a token has reached END_RUN: the owner's goes there too."""
 
@@ -76,11 +88,9 @@ class Owned:
     def over(self) -> bool:
         """Nobody waits for what is still open."""
         enough = self.asked.enough
-        return (
-            self.stopped
-            or self.failure is not None
-            or (enough is not None and len(self.results) - len(self.failed) >= enough)
-        )
+        if self.late or self.stopped or self.failure is not None:
+            return True
+        return enough is not None and len(self.results) - len(self.failed) >= enough
 
 
 @dataclass(slots=True)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import early, mutexes, tool_facts, waits
+from agent_graph.core import budget_folds, budgets, early, mutexes, tool_facts, waits
 from agent_graph.core import events as e
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
-from agent_graph.core.frame_tree import fail, open_frames, settle, spread
+from agent_graph.core.frame_tree import fail, forget, open_frames, settle, spread, time_over
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -28,6 +29,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
+    run.ledger = budgets.ledger(fact.budgets or graph.budgets)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
     start = spread(graph, fact.input)
@@ -37,6 +39,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
 
 def _started(graph: Graph, run: Run, event: e.Event, fact: e.RunStarted) -> None:
     run.lifecycle, run.started_at_ms = "running", event.at_ms
+    budget_folds.started(run, event.at_ms)
     frame = run.frames[""]
     frame.enter()
     admit(run, frame)
@@ -89,6 +92,8 @@ def _node_started(graph: Graph, run: Run, event: e.Event, fact: e.NodeStarted) -
     firing = run.firing(fact.firing)
     if firing is not None:
         firing.attempt, firing.restart, firing.conflicts = fact.attempt, False, ()
+        if run.ledger is not None:
+            run.ledger.entered.discard(firing.path)
 
 
 def _told(graph: Graph, run: Run, event: e.Event, fact: Told) -> None:
@@ -116,6 +121,7 @@ def _cache_hit(graph: Graph, run: Run, event: e.Event, fact: e.CacheHit) -> None
 def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnswer) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+        budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
         run.out.pop(firing.path, None)
         run.open[firing.path] = firing
@@ -139,6 +145,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt:
         return
+    budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
     mutexes.release(run, firing)
     node_id = firing.declared.id
@@ -165,6 +172,7 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
     firing = run.firing(fact.firing)
     if firing is None or firing.attempt != fact.attempt or firing.path in run.pausing:
         return
+    budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
     firing.answers = tool_facts.kept(firing.answers)
     firing.restart, firing.calling, firing.unsure = True, None, False
@@ -180,6 +188,9 @@ def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> 
         run.queue[firing.path] = firing
         run.queue.move_to_end(firing.path, last=False)  # it has waited
         admit(run, firing.frame)
+    elif firing is not None and firing.owned is not None:
+        if firing.path in run.waits:
+            time_over(run, firing, firing.owned)
     elif firing is not None:
         waits.time_over(run, firing)
 
@@ -194,7 +205,7 @@ def _mutex_granted(graph: Graph, run: Run, event: e.Event, fact: e.MutexGranted)
 def _frames_opened(graph: Graph, run: Run, event: e.Event, fact: e.FramesOpened) -> None:
     firing = run.firing(fact.firing)
     if firing is not None and firing.owned is None:
-        open_frames(run, firing)
+        open_frames(run, firing, at_ms=event.at_ms)
 
 
 def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -> None:
@@ -206,9 +217,12 @@ def _frame_failed(graph: Graph, run: Run, event: e.Event, fact: e.FrameFailed) -
 
 
 def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCancelled) -> None:
+    budget_folds.told(run, fact)
     firing = run.firing(fact.firing)
     if firing is not None:
+        budget_folds.failed(run, firing, {})
         remove(run, firing)
+        forget(run, firing)
         mutexes.release(run, firing)
         firing.frame.drop(firing)
         admit(run, firing.frame)
@@ -217,14 +231,18 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
 
 def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
     firing = run.firing(fact.firing)
-    if firing is None:
+    if firing is None and fact.firing != ON_BUDGET:
         return
-    run.gates[fact.approval_id] = Gate(
-        approval_id=fact.approval_id, firing=fact.firing, node_id=firing.declared.id, round=fact.round,
+    node_id = ON_BUDGET if firing is None else firing.declared.id
+    gate = run.gates[fact.approval_id] = Gate(
+        approval_id=fact.approval_id, firing=fact.firing, node_id=node_id, round=fact.round,
         prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
         allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
         opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
     )  # fmt: skip
+    if firing is None:
+        budget_folds.opened(run, gate)
+        return
     firing.approval_id = fact.approval_id
     run.open.pop(firing.path, None)
 
@@ -248,6 +266,7 @@ def _expired(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalExpired) ->
 
 
 def _withdrawn(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalWithdrawn) -> None:
+    budget_folds.told(run, fact)
     gate = run.gates.get(fact.approval_id)
     if gate is not None and gate.status == "pending":
         gate.status = "withdrawn"
@@ -258,6 +277,9 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     if gate is None or gate.status != "pending":
         return
     gate.status, gate.decision = status, decision
+    if gate.firing == ON_BUDGET:
+        budget_folds.answered(run, answer)
+        return
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:
         firing.approval_id = ""
@@ -301,5 +323,8 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.ApprovalDecided: _decided,
     e.ApprovalExpired: _expired,
     e.ApprovalWithdrawn: _withdrawn,
+    e.BudgetGranted: budget_folds.granted,
+    e.BudgetSettled: budget_folds.settled,
+    e.BudgetRefused: budget_folds.refused,
 }
 """What `_told` folds tells people; nothing depends on it."""

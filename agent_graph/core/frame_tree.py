@@ -18,17 +18,19 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import came_to
 from agent_graph.core.places import admit
-from agent_graph.core.run import Run
+from agent_graph.core.run import Run, Wait
 from agent_graph.core.view import View
 from agent_graph.core.weights import most_held, most_of
 
 # -- opening -------------------------------------------------------------------------------------------------------
 
 
-def open_frames(run: Run, firing: Firing) -> None:
+def open_frames(run: Run, firing: Firing, *, at_ms: int) -> None:
     """The log says that what stands inside `firing` runs."""
     run.open.pop(firing.path, None)
     run.out.pop(firing.path, None)
+    if firing.declared.config.timeout_ms is not None:
+        run.waits[firing.path] = Wait(at_ms + firing.declared.config.timeout_ms)
     firing.owned = owned(run, firing)
     _go_on(run, firing, firing.owned)
 
@@ -101,6 +103,7 @@ def _go_on(run: Run, firing: Firing, mine: Owned) -> None:
     while not mine.over and len(mine.live) < width and mine.opened < len(mine.asked.inputs):
         _open_next(run, firing, mine)
     if not mine.live:
+        run.waits.pop(firing.path, None)
         firing.answers.append(FramesAnswer(_collected(mine)))
         run.open[firing.path] = firing
 
@@ -159,8 +162,10 @@ def why_it_ends(frame: Frame) -> str:
     if frame.terminating:
         return "the run was ended"
     owner = frame.owner
-    failed = owner is not None and owner.owned is not None and owner.owned.failure is not None
-    return "another frame failed" if failed else "the others were enough"
+    mine = None if owner is None else owner.owned
+    if mine is not None and mine.late:
+        return "the time was over"
+    return "another frame failed" if mine is not None and mine.failure is not None else "the others were enough"
 
 
 def fail(run: Run, frame: Frame, error: JsonObject) -> None:
@@ -193,12 +198,10 @@ def settle(run: Run, frame: Frame) -> None:
         if frame.failure is not None:
             if not frame.failing:
                 return  # until the log says so
-            _put_up_with(frame, mine)
+            _put_up_with(frame.failure, frame.item, mine)
         mine.stopped = frame.terminating and mine.failure is None
     _close(run, frame, owner, mine)
-    if mine.over:
-        for item in sorted(mine.live):
-            run.closing[frame_path(owner, item)] = None
+    _let_go(run, owner, mine)
     _go_on(run, owner, mine)
 
 
@@ -209,6 +212,35 @@ def _drained(run: Run, region: Frame, around: Frame) -> None:
     around.regions.open.pop(region.path, None)
     for node in region.nth:
         around.nth.setdefault(node, 0)
+
+
+def time_over(run: Run, owner: Firing, mine: Owned) -> None:
+    """What runs inside a firing has had its time: it fails, or what is not there yet counts as failed."""
+    run.waits.pop(owner.path, None)
+    mine.late = True
+    limit = owner.declared.config.timeout_ms
+    error: JsonObject = {
+        "code": "FRAMES_TIMEOUT", "message": f"what runs inside it took longer than {limit} ms", "class": "timeout",
+        "details": {"timeout_ms": limit, "done": len(mine.results), "of": len(mine.asked.inputs)},
+    }  # fmt: skip
+    for item in range(len(mine.asked.inputs)):
+        if item not in mine.results:
+            _put_up_with(error, item, mine)
+    _let_go(run, owner, mine)
+
+
+def forget(run: Run, owner: Firing) -> None:
+    """An owner is cancelled: what is left of its frames, in which nothing runs any more, goes with it."""
+    if owner.owned is not None:
+        for item in owner.owned.live:
+            run.frames.pop(frame_path(owner, item), None)
+            run.closing.pop(frame_path(owner, item), None)
+
+
+def _let_go(run: Run, owner: Firing, mine: Owned) -> None:
+    """End what is still open where nobody waits for it."""
+    if mine.over:
+        run.closing.update(dict.fromkeys(frame_path(owner, item) for item in sorted(mine.live)))
 
 
 def _come_to(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
@@ -227,16 +259,14 @@ def _result(run: Run, frame: Frame, owner: Firing) -> tuple[JsonValue, ...] | Js
     return came_to(frame, limits=run.limits, taken=taken)
 
 
-def _put_up_with(frame: Frame, mine: Owned) -> None:
-    """What `fail_policy` says of a failed frame."""
-    assert frame.failure is not None
-    policy = mine.asked.policy
-    if policy == "fail_fast":
-        mine.failure = mine.failure or frame.failure
+def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
+    """What the `fail_policy` says of a frame that failed."""
+    if mine.asked.policy == "fail_fast":
+        mine.failure = mine.failure or failure
         return
-    error: JsonObject = {"error": {name: frame.failure[name] for name in ("code", "message")}}
-    mine.results[frame.item] = error if policy == "collect_partial" else None
-    mine.failed.add(frame.item)
+    error: JsonObject = {"error": {name: failure[name] for name in ("code", "message")}}
+    mine.results[item] = error if mine.asked.policy == "collect_partial" else None
+    mine.failed.add(item)
 
 
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:

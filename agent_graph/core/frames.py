@@ -15,7 +15,7 @@ from itertools import chain
 from agent_graph.core import early
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Part, Regions, Token
+from agent_graph.core.firing import Firing, Part, Regions, Token, merged
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import Turn, is_each, next_turn
@@ -41,6 +41,7 @@ class Frame:
         "failing",
         "failure",
         "full",
+        "given",
         "graph",
         "inside",
         "item",
@@ -92,6 +93,8 @@ class Frame:
         """Waiting nodes whose witness does not run: a circle can only be among these."""
         self.watched: dict[int, int] = {}
         """By waiting node, which of its in-edges its witness can feed: with a thousand of them, not to look at all."""
+        self.given: dict[int, Token] = {}
+        """Tokens on a virtual edge, by node: it is no edge of the node (engine.md 6)."""
         self.nth: dict[int, int] = {}
         self.depths: dict[int, int] = {}
         """By lane, the depth of its latest firing: it counts for that of the next one."""
@@ -271,6 +274,8 @@ class Frame:
                 full.discard(edge)
         if not full:
             del self.full[node]
+        if node in self.given:
+            taken.append(self.given.pop(node))
         self.soft.discard(node)
         self.fire(node, taken, turn, reentered=reentered)
 
@@ -335,11 +340,7 @@ class Frame:
 
     def merged_end(self) -> Token:
         """All tokens that ended, as one."""
-        past, depth = 0, 0
-        for token in self.ended:
-            past |= token.past
-            depth = max(depth, token.depth)
-        return Token(past, self.state.merge_tips(tip for token in self.ended for tip in token.tips), depth)
+        return merged(self.ended, self.state)
 
     def end_conflicts(self) -> tuple[Conflict, ...]:
         """Conflicts that meet only where everything ends."""

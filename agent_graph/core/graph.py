@@ -59,6 +59,8 @@ class Graph:
     output: Output
     input_schema: JsonValue = None
     metadata: JsonObject = field(default_factory=dict)
+    budgets: JsonObject = field(default_factory=dict)
+    """What a run of it may use; of a subgraph nothing, the run's are its root's."""
     subgraphs: dict[str, Graph] = field(default_factory=dict)
     """The graphs its nodes name, by version: those that were current when it was compiled, or the ones pinned."""
 

@@ -118,7 +118,7 @@ def canonical(value: JsonValue) -> bytes:
         return _canonical_carefully(value)
     # Either may only be text that looks like it; the careful way is right for both. A float has a point or an exponent,
     # which Python writes with its sign: looking for these costs next to nothing.
-    pointed = "." in text or "e+" in text or "e-" in text
+    pointed = "." in text or ("+" in text and "e+" in text) or ("-" in text and "e-" in text)
     if (pointed and _has_float(value, text)) or (not text.isascii() and _has_astral(text)):
         return _canonical_carefully(value)
     return text.encode()

@@ -7,6 +7,7 @@ where a token came from, not on when.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from agent_graph.core.graph import Graph
@@ -18,6 +19,9 @@ class Counting(Protocol):
     graph: Graph
     nth: dict[int, int]
     full: dict[int, set[int]]
+
+    @property
+    def given(self) -> Mapping[int, object]: ...
 
 
 class Turn(NamedTuple):
@@ -41,6 +45,8 @@ def next_turn(frame: Counting, node: int) -> Turn:
     nth = frame.nth[node] = frame.nth.get(node, 0) + 1
     if not is_each(frame.graph, node):
         return Turn(sorted(frame.full[node]), node, nth, str(nth))
+    if node in frame.given:  # what comes on no edge of its own
+        return Turn([], ~(len(frame.graph.topology.edges) + node), 0, "0.1")
     edge = min(frame.full[node], key=lambda one: (frame.nth.get(~one, 0), one))
     place = frame.graph.topology.in_edges[node].index(edge) + 1
     count = frame.nth[~edge] = frame.nth.get(~edge, 0) + 1

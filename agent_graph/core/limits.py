@@ -35,7 +35,7 @@ class Limits:
 
 
 DEFAULTS: Final = Limits()
-LATER: Final = {"frame_depth": "frames inside one another are not there yet"}
+LATER: Final = {"frame_depth": "eight frames stand inside one another, and no setting changes that yet"}
 """Named in the contract while nothing acts on them, with the reason: setting one is refused."""
 OF_A_RUN: Final = ("json_depth", "prompt_bytes", "value_bytes", "state_bytes")
 """What a pure step applies. A run keeps those it was accepted with (`recorded`), so that it goes the same way under

@@ -18,14 +18,17 @@ def applied(value: JsonValue, patch: Iterable[Mapping[str, Any]]) -> JsonValue:
     holder: dict[str, Any] = {"": value}
     for step in patch:
         try:
-            _apply(holder, step)
+            for path in (step["path"], step.get("from", "")):
+                _unshare(holder, path)
+            apply_in_place(holder, step)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise PatchFailed(f"{step.get('op')} at {step.get('path')!r} does not fit: {error}") from error
     found: JsonValue = holder[""]
     return found
 
 
-def _apply(holder: dict[str, Any], step: Mapping[str, Any]) -> None:
+def apply_in_place(holder: dict[str, Any], step: Mapping[str, Any]) -> None:
+    """One step on the value under "" in `holder`. Raises KeyError, IndexError, TypeError or ValueError."""
     op, path = step["op"], step["path"]
     match op:
         case "add":
@@ -33,8 +36,9 @@ def _apply(holder: dict[str, Any], step: Mapping[str, Any]) -> None:
         case "remove":
             _take(holder, path)
         case "replace":
-            _take(holder, path)
-            _add(holder, path, deepcopy(step["value"]))
+            _read(holder, path)
+            here, last = _parent(holder, path)
+            here[_place(here, last)] = deepcopy(step["value"])  # in its place, also among the members of an object
         case "move":
             if path.startswith(step["from"] + "/"):
                 raise ValueError("a value cannot be moved into itself")
@@ -54,10 +58,17 @@ def _parent(holder: dict[str, Any], path: str) -> tuple[Any, str]:
     segments = [segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")]
     here: Any = holder
     for segment in segments[:-1]:
-        place = _place(here, segment)
-        here[place] = copy(here[place])  # what was given stays as it is
-        here = here[place]
+        here = here[_place(here, segment)]
     return here, segments[-1]
+
+
+def _unshare(holder: dict[str, Any], path: str) -> None:
+    """Copy what a path leads through, so that what was given stays as it is."""
+    here: Any = holder
+    for segment in path.split("/")[:-1]:
+        place = _place(here, segment.replace("~1", "/").replace("~0", "~"))
+        here[place] = copy(here[place])
+        here = here[place]
 
 
 def _place(here: Any, segment: str) -> Any:

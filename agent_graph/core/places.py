@@ -56,3 +56,5 @@ def remove(run: Run, firing: Firing) -> None:
         run.queue.pop(path, None)
         run.pausing.pop(path, None)
         run.waits.pop(path, None)
+        if run.ledger is not None:
+            run.ledger.parked.pop(path, None)

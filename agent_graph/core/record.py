@@ -19,6 +19,8 @@ from agent_graph.core.view import View
 
 DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
 """The members of the record a gate leaves in the state (spec-v2)."""
+OF_ITS_TIME: Final = {"used", "attempt"}
+"""What a refusal says of the moment it was made at."""
 Place: TypeAlias = tuple["str | int", ...]
 _NUMBERS: Final = re.compile(r"(?<=[#\[])(\d+)(?=[/\]])")
 
@@ -34,7 +36,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
     run = new_run()
     firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
     choices: list[tuple[tuple[Place, str], JsonValue]] = []
-    hits: list[JsonObject] = []
+    had: set[tuple[str, str]] = set()
     for event in log:
         fact = _timeless(event.fact) if run.gates else event.fact
         if isinstance(fact, e.NodeFinished) or (isinstance(fact, e.NodeFailed) and fact.targets is not None):
@@ -45,15 +47,10 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
                 if firing.lane < 0:  # in which order the tokens it makes follow one another
                     merged: JsonObject = {"type": "merged_each", "firing": firing.path}
                     choices.append(((order[0], firing.declared.id), merged))
-        elif isinstance(fact, e.FrameFailed):
-            error = {key: value for key, value in fact.error.items() if key != "attempts"}
-            choices.append(((place_of(fact.frame), ""), {**e.to_json(fact), "error": error}))
-        elif isinstance(fact, e.FiringCancelled | e.ItemsClosed | e.JoinClosed):
-            choices.append(((place_of(fact.firing[: fact.firing.rfind("/") + 1]), ""), e.to_json(fact)))
-        elif isinstance(fact, e.MutexGranted):
-            choices.append((((), fact.name), e.to_json(fact)))
-        elif isinstance(fact, e.CacheHit):
-            hits.append({"type": fact.type, "firing": fact.firing})
+        elif isinstance(fact, e.CacheHit | e.BudgetGranted):
+            had.add((fact.type, fact.firing))
+        elif (choice := _choice(fact)) is not None:
+            choices.append(choice)
         evolve(graph, run, e.Event(event.seq, 0, fact))
     gates = sorted(run.gates.values(), key=lambda gate: (gate.firing, gate.round))
     return {
@@ -68,9 +65,34 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         ],
         "choices": [
             *(choice for _, choice in sorted(choices, key=lambda pair: pair[0])),
-            *sorted(hits, key=lambda hit: str(hit["firing"])),
+            *_listed(had),
         ],
     }
+
+
+def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
+    """What a fact says of time that a replay obeys, and its place in their order."""
+    match fact:
+        case e.FrameFailed():
+            error = {key: value for key, value in fact.error.items() if key != "attempts"}
+            return (place_of(fact.frame), ""), {**e.to_json(fact), "error": error}
+        case e.BudgetRefused():
+            lasting: JsonObject = {name: value for name, value in e.to_json(fact).items() if name not in OF_ITS_TIME}
+            return (_frame_of(fact.firing), ""), lasting
+        case e.FiringCancelled() | e.ItemsClosed() | e.JoinClosed():
+            return (_frame_of(fact.firing), ""), e.to_json(fact)
+        case e.MutexGranted():
+            return ((), fact.name), e.to_json(fact)
+        case _:
+            return None
+
+
+def _listed(had: Iterable[tuple[str, str]]) -> list[JsonValue]:
+    return [{"type": kind, "firing": path} for kind, path in sorted(had)]
+
+
+def _frame_of(firing: str) -> Place:
+    return place_of(firing[: firing.rfind("/") + 1])
 
 
 def place_of(frame: str) -> Place:

@@ -132,6 +132,8 @@ def _hole(wiring: Wiring, built: Topology, inside: set[int], *, fork: int, leave
         return f'"{last.id}" chooses where it goes, and what ends an item cannot'
     entry = wiring.index[nodes[fork].config.entry]
     for node in sorted(inside):
+        if node in wiring.elsewhere:
+            return f'`on_budget` leads into it, to "{nodes[node].id}"'
         for edge in built.in_edges[node]:
             source = built.edges[edge].source
             if source not in inside and (source, node) != (fork, entry):

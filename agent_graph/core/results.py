@@ -22,7 +22,7 @@ def infer(wiring: Wiring, built: Topology, ways: Sequence[Selections], *, declar
     ends = _ending(wiring, built, ways)
     owners = {region.exit: fork for fork, region in built.regions.items()}  # what an item ends with is its result
     paths = {node: _written(wiring, owners.get(node, node)) for node in ends}
-    if len(ends) > 1 and _splits(built, ways, ends):
+    if len(ends) > 1 and _splits(built, ways, ends, wiring.elsewhere):
         return Output(), [_issue(wiring, paths)]
     if len(set(paths.values())) == 1:
         return Output(paths[ends[0]]), []
@@ -54,8 +54,8 @@ def _written(wiring: Wiring, node: int) -> str:
             return str(config.output_key)
 
 
-def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int]) -> bool:
-    """Some selection sends tokens on ways that do not all meet again before the end."""
+def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int], elsewhere: Sequence[int]) -> bool:
+    """Some selection, or where `on_budget` leads, sends tokens on ways that do not all meet again before the end."""
     count = built.node_count
     to_end = set(ends)
     useful = _leading_to(ways, ends)
@@ -72,6 +72,7 @@ def _splits(built: Topology, ways: Sequence[Selections], ends: Sequence[int]) ->
                 into[node].append(target)
             if len(there) > 1:
                 forks.append(there)
+    forks += [[node for node in elsewhere if node != EXIT]] if len(elsewhere) > 1 else []
     after = immediate_dominators(count, out, into)
     return any(_meeting(there, after, count) == count for there in forks)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from agent_graph.core.budgets import Ledger
 from agent_graph.core.events import Fact, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
@@ -95,6 +96,8 @@ class Run:
     """What its steps apply, as it was accepted with."""
     seq: int = 0
     """The number of events folded, and the seq of the next one."""
+    at_ms: int = 0
+    """The latest time of these events."""
     lifecycle: str = "new"
     """new, accepted, running, interrupted, completed, failed or cancelled."""
     error: JsonObject | None = None
@@ -133,6 +136,8 @@ class Run:
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
     usage: Usage = field(default_factory=Usage)
+    ledger: Ledger | None = None
+    """What it may use and has used; None when nothing bounds it."""
 
     @property
     def ending(self) -> bool:
@@ -143,8 +148,10 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        moving = self.open or self.out or self.queue or self.pausing or self.closing or self.met or self.ending
-        moving = moving or any(mutex.following for mutex in self.mutexes.values())
+        still = self.ledger is not None and self.ledger.stands_still
+        next_ = any(mutex.following for mutex in self.mutexes.values())
+        going = next_ or self.open or self.out or self.queue or self.pausing
+        moving = self.closing or self.met or self.ending or (going and not still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
             return "waiting"
         return self.lifecycle
@@ -170,6 +177,9 @@ class Run:
 
     def firing(self, path: str) -> Firing | None:
         """The active firing of that path."""
+        known = self.open.get(path) or self.out.get(path)
+        if known is not None:
+            return known
         inside, slash, name = path.rpartition("/")
         frame = self.frames.get(inside + slash)
         if frame is None:

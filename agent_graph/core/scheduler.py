@@ -19,10 +19,12 @@ Engine.md 1 and 5. `decide` never raises: what a step raises is a fact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from agent_graph.core import early, mutexes
+from agent_graph.core import early, mutexes, spending
 from agent_graph.core import events as e
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
@@ -32,7 +34,9 @@ from agent_graph.core.outcome import came_to, ways_on
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
-__all__ = ["Action", "Perform", "Record", "decide", "evolve", "new_run"]
+COUNTED: Final = (e.BudgetGranted, e.BudgetRefused)
+
+__all__ = ["Action", "Perform", "Record", "calls_unheard_of", "decide", "evolve", "new_run"]
 
 
 def new_run() -> Run:
@@ -48,6 +52,9 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
     frame = run.frame
     if frame is None or run.terminal:
         return ()
+    ledger = run.ledger
+    if ledger is not None and (facts := spending.outstanding(ledger)):
+        return tuple(map(Record, facts))
     if run.cancel_reason is not None:
         return tuple(_stop(run, "cancelled", e.RunCancelled(run.cancel_reason)))
     if run.lifecycle != "running":
@@ -63,14 +70,24 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         first = (*map(Record, run.met), *_closing(run))
         if first:
             return first
+    if ledger is not None:
+        question = spending.asking(run, ledger)
+        if question is not None or ledger.stands_still:
+            return () if question is None else (Record(question),)
+    return tuple(_steps(run) or (() if frame.busy else _end(run, frame)))
+
+
+def _steps(run: Run) -> list[Action]:
+    """What the open firings want. What one is granted or refused counts for the next: that one is asked later."""
     actions: list[Action] = [*map(Record, mutexes.grants(run))] if run.mutexes else []
     for firing in run.open.values():
-        actions += step(run, firing)
+        mine = step(run, firing)
+        actions += mine
+        if run.ledger is not None and any(isinstance(one, Record) and isinstance(one.fact, COUNTED) for one in mine):
+            break
         if actions and isinstance(actions[-1], Record) and _ends_frame(firing, actions[-1].fact):
             break  # start nothing else
-    if not actions and not frame.busy:
-        return tuple(_end(run, frame))
-    return tuple(actions)
+    return actions
 
 
 def _ends_frame(firing: Firing, last: e.Fact) -> bool:
@@ -98,6 +115,8 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     """End everything that is active, then the run."""
     reason = f"the run was {why}" if why == "cancelled" else "the run failed"
     yield from _cancel(run.running, run, reason)
+    asked = (gate for gate in run.open_approvals if gate.firing == ON_BUDGET)
+    yield from (Record(e.ApprovalWithdrawn(ON_BUDGET, gate.approval_id, reason)) for gate in asked)
     yield Record(last)
 
 
@@ -119,6 +138,7 @@ def _cancel(firings: Iterable[Firing], run: Run, reason: str) -> Iterator[Record
         if firing.approval_id and run.gates[firing.approval_id].status == "pending":
             yield Record(e.ApprovalWithdrawn(firing.path, firing.approval_id, reason))
         yield Record(e.FiringCancelled(firing.path, reason))
+        yield from map(Record, spending.cut_off(run.ledger, firing))
 
 
 def _end(run: Run, frame: Frame) -> Iterator[Record]:
@@ -129,6 +149,21 @@ def _end(run: Run, frame: Frame) -> Iterator[Record]:
     yield Record(e.RunFailed(came) if isinstance(came, dict) else e.RunCompleted())
 
 
+def calls_unheard_of(run: Run) -> bool:
+    """Whether a call is wanted that the log says was made: whoever made it has not told of an answer."""
+    still = run.ledger is not None and run.ledger.stands_still
+    if run.lifecycle != "running" or run.failure is not None or still:
+        return False
+    return any(_was_made(firing, step(run, firing)) for firing in run.open.values())
+
+
+def _was_made(firing: Firing, actions: Sequence[Action]) -> bool:
+    """A call that is granted only now was not made before."""
+    if any(isinstance(one, Record) and isinstance(one.fact, COUNTED) for one in actions):
+        return False
+    return any(isinstance(one, Perform) and one.attempt == firing.attempt for one in actions)
+
+
 # -- evolve --------------------------------------------------------------------------------------------------------
 
 
@@ -136,4 +171,5 @@ def evolve(graph: Graph, run: Run, event: e.Event) -> Run:
     """Fold one fact into `run` (in place) and return it; facts about what is no longer there change nothing."""
     FOLDS[type(event.fact)](graph, run, event, event.fact)
     run.seq = event.seq + 1
+    run.at_ms = max(run.at_ms, event.at_ms)
     return run

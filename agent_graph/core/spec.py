@@ -17,7 +17,7 @@ from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes import KNOWN_TYPES, NODE_TYPES, UNAVAILABLE_TYPES
-from agent_graph.core.spec_fields import EdgeFields, GraphFields, NodeFields, field_names
+from agent_graph.core.spec_fields import BudgetFields, EdgeFields, GraphFields, NodeFields, field_names
 
 RESERVED_IDS: Final = frozenset({"END", "START", "END_RUN"})
 
@@ -154,12 +154,10 @@ def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
     faults = _top_faults(given)
     for fault in faults:
         sent = tuple(renamed.get(str(step), step) for step in fault.path)
-        issues.append(reading.issue(reading.Field(fault.kind, sent, fault.sentence), "", known=known))
-    if given.get("budgets"):
-        message = "nothing counts budgets in a spec yet; leave `budgets` out"
-        issues.append(Issue("NODE_TYPE_UNAVAILABLE", message, pointer="/budgets"))
+        names = field_names(BudgetFields) if fault.path[:-1] == ("budgets",) else known
+        issues.append(reading.issue(reading.Field(fault.kind, sent, fault.sentence), "", known=names))
     issues += _label_issues(given.get("metadata"))
-    unknown = [str(fault.path[0]) for fault in faults if fault.kind == "unknown"]
+    unknown = [str(fault.path[0]) for fault in faults if fault.kind == "unknown" and len(fault.path) == 1]
     return _kept(reading.repaired(given, unknown, known) if unknown else given), issues
 
 
@@ -183,7 +181,15 @@ def _kept(given: JsonObject) -> JsonObject:
         value = given.get(name)
         if name not in elsewhere | wrong and value is not None and not json_equal(value, field.default):
             kept[name] = value
-    return kept
+    return {**kept, **_kept_budgets(given.get("budgets"), wrong)}
+
+
+def _kept_budgets(value: JsonValue, wrong: Container[str]) -> JsonObject:
+    if not isinstance(value, dict) or "budgets" in wrong:
+        return {}
+    defaults = {name: field.default for name, field in BudgetFields.model_fields.items()}
+    body: JsonObject = {k: v for k, v in value.items() if v is not None and v != defaults[k]}
+    return {"budgets": body} if body else {}
 
 
 def _label_issues(metadata: JsonValue) -> list[Issue]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
+from annotated_types import Len
 from pydantic import BaseModel, ConfigDict
 from pydantic import Field as Described
+
+from agent_graph.core.budgets import MOST
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9_.-]{1,64}$"
 ON_NODE: Final = ("prompt", "model", "json_mode", "max_tokens", "evidence_required", "routes")
 """Fields of a config that may stand on the node itself."""
+
+
+Bound = Annotated[int, Described(ge=1, le=MOST)]
 
 
 class _Fields(BaseModel):
@@ -49,6 +55,22 @@ class NodeFields(_Fields):
     routes: Any = None
 
 
+class BudgetFields(_Fields):
+    """What a run may use, its inner graphs included. Counted before it is used."""
+
+    max_llm_calls: Bound | None = None
+    """Calls of models, those that are made again included."""
+    max_tokens: Bound | None = None
+    """Tokens of prompts and answers, as the hosts count them."""
+    max_nodes: Bound | None = None
+    """Firings of nodes."""
+    max_wall_clock_ms: Bound | None = None
+    """Time from the run's start on, waiting for people and interruptions included."""
+    on_budget: Literal["fail", "pause"] | Annotated[dict[Literal["goto"], list[str]], Len(1)] = "fail"
+    """What follows when something is used up: the run fails; or a person is asked for more; or it goes on at `goto`
+    alone."""
+
+
 class GraphFields(_Fields):
     """A graph of nodes and edges; the result is what its ending node wrote, or what is at `output_key`."""
 
@@ -73,8 +95,8 @@ class GraphFields(_Fields):
     """Bounds the longest chain of firings; left out, it follows from the nodes and loops."""
     max_parallelism: Annotated[int, Described(ge=1, le=1000)] = 8
     """Model calls in flight at once."""
-    budgets: dict[str, Any] | None = None
-    """Not available yet."""
+    budgets: Annotated[BudgetFields, Described(strict=False)] | None = None
+    """What a run may use; a caller can tighten it."""
 
 
 @cache

@@ -13,7 +13,7 @@ from agent_graph.core.configs import config_adapter, config_names
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.nodes.base import Retry
-from agent_graph.core.spec_fields import ON_NODE, EdgeFields, GraphFields, NodeFields
+from agent_graph.core.spec_fields import ON_NODE, BudgetFields, EdgeFields, GraphFields, NodeFields
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,7 +23,9 @@ def _built() -> dict[str, Any]:
     graph = GraphFields.model_json_schema(by_alias=True)
     edge = EdgeFields.model_json_schema(by_alias=True)
     older = {**graph["properties"]["max_iterations"], "description": "The older name of `max_iterations`."}
+    del graph["$defs"]
     graph["properties"] |= {
+        "budgets": {**BudgetFields.model_json_schema(), "description": graph["properties"]["budgets"]["description"]},
         "spec_version": {**graph["properties"]["spec_version"], "enum": ["1", "2"]},
         "entry": {"type": "string", "description": "The node that runs first."},
         "recursion_limit": older,

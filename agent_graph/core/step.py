@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from agent_graph.core import events as e
-from agent_graph.core import tool_facts
+from agent_graph.core import spending, tool_facts
 from agent_graph.core.asking import asked
 from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
@@ -49,6 +49,10 @@ def step(run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
     actions: list[Action] = []
     attempt = firing.attempt or 1
+    if run.ledger is not None and (fact := spending.for_node(run.ledger, firing)):
+        actions.append(Record(fact))
+        if isinstance(fact, e.BudgetRefused):
+            return actions
     if not firing.attempt:
         if firing.conflicts:
             met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
@@ -66,7 +70,7 @@ def step(run: Run, firing: Firing) -> list[Action]:
     if isinstance(answer, e.NodeFailed):
         return [*actions, Record(follow_up(run, answer))]
     if isinstance(answer, CALLS):
-        return [*actions, *_perform(firing, answer, attempt)]
+        return [*actions, *_perform(run, firing, answer, attempt=attempt)]
     if not isinstance(answer, Done):
         return [*actions, Record(asked(run, firing, answer))]
     actions += [Record(fact) for fact in untold(run, firing.path, finished(firing, answer, attempt))]
@@ -103,10 +107,17 @@ def _check_depth(firing: Firing) -> None:
         raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
 
 
-def _perform(firing: Firing, effect: CallModel | CallTool, attempt: int) -> list[Action]:
+def _perform(run: Run, firing: Firing, effect: CallModel | CallTool, *, attempt: int) -> list[Action]:
+    """The call, as a new attempt where it may have been made before; or what the run's budgets say of it."""
     actions: list[Action] = []
+    attempt += firing.restart
+    if run.ledger is not None and isinstance(effect, CallModel):
+        said = spending.for_call(run.ledger, firing, effect, attempt=attempt)
+        if not isinstance(said, bool):
+            actions.append(Record(said))
+        if said is False or isinstance(said, e.BudgetRefused):
+            return actions
     if firing.restart:
-        attempt += 1
         actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))
     if isinstance(effect, CallTool):
         fact, effect = tool_facts.called(firing, effect, attempt)

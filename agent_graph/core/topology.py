@@ -64,7 +64,7 @@ class Topology:
     behind_cycle: int
     """The nodes that lie in or behind a cycle."""
     reachable: int
-    """The nodes that can be reached from the entry."""
+    """The nodes that can be reached from the entry, or from where `on_budget` leads."""
     bodies: dict[int, int] = field(default_factory=dict)
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
     regions: dict[int, Region] = field(default_factory=dict)
@@ -138,6 +138,18 @@ class Topology:
                     if source != ENTRY and self.component[source] != number:
                         found |= known[self.component[source]]
             known[number] = found
+
+    def reach(self, nodes: Iterable[int]) -> int:
+        """The nodes that a path leads to from any of `nodes`, themselves included; negative ones are none."""
+        open_ = [node for node in nodes if node >= 0]
+        found = set(open_)
+        while open_:
+            for i in self.out_all[open_.pop()]:
+                target = self.edges[i].target
+                if target not in found:
+                    found.add(target)
+                    open_.append(target)
+        return bits(found, self.node_count)
 
     def to_json(self) -> JsonObject:
         """What `from_json` needs; node sets are hexadecimal. Reach sets are left out: they are made when asked for."""

@@ -1,21 +1,26 @@
 """Firings that wait for the clock or for a message: when the next moment is, and what a moment or a message does.
 
-Three things end by the clock: a pause between two attempts (its run keeps its driver), a timer, and the time for a
-message. All are moments in milliseconds UTC in the fold, so a machine that slept or a program that was away finds
-them over, late; and a fact ends each, so none comes twice. The folds here are those of `core.folds`' table.
+Beside the run's own time three things end by the clock: a pause between two attempts (its run keeps its driver), a
+timer, and the time for a message. All are moments in milliseconds UTC in the fold, so a machine that slept or a program
+that was away finds them over, late; and a fact ends each, so none comes twice. The folds here are those of
+`core.folds`' table.
 """
 
 from __future__ import annotations
 
 from agent_graph.core import events as e
+from agent_graph.core import spending
 from agent_graph.core.effects import SignalAnswer, TimeAnswer
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run, Wait
 
 
-def due(run: Run, now_ms: int) -> tuple[e.TimerFired, ...]:
-    """What the clock has ended by now, the longest over first; nothing while the run stands still or ends."""
+def due(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
+    """What the clock has ended by now: the run's own time, else the longest over first; nothing while the run stands
+    aside or ends."""
+    if refusal := spending.overdue(run, now_ms):
+        return refusal
     if run.lifecycle != "running" or run.ending:
         return ()
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
@@ -30,11 +35,12 @@ def next_due_ms(run: Run) -> int | None:
 
 def wake_ms(run: Run) -> int | None:
     """When somebody must look at the run although nobody drives it; gates tell that themselves."""
-    return min(_moments(run), default=None)
+    return min(_moments(run), default=None) if run.waits else None
 
 
 def _moments(run: Run) -> list[int]:
-    return [wait.due_ms for wait in run.waits.values() if wait.due_ms is not None]
+    found = (spending.deadline_ms(run), *(wait.due_ms for wait in run.waits.values()))
+    return [at_ms for at_ms in found if at_ms is not None]
 
 
 # -- folds ---------------------------------------------------------------------------------------------------------

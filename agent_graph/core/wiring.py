@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from agent_graph.core import budgets
 from agent_graph.core import fields as reading
 from agent_graph.core.choices import EXIT, Selections, selections
 from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, START
-from agent_graph.core.issues import Issue
+from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import error_targets
@@ -32,6 +33,8 @@ class Wiring:
     ends: set[int] = field(default_factory=set)
     ends_run: set[int] = field(default_factory=set)
     targets: list[list[int]] = field(default_factory=list)
+    elsewhere: tuple[int, ...] = ()
+    """Where `on_budget` leads, EXIT included: on ways that are no edges."""
 
     def replaces_edges(self, node: int) -> bool:
         """Whether what the node chooses stands for its out-edges."""
@@ -71,6 +74,7 @@ def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
         message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
         issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry", fix=names.renamed(spec.entry, "/entry")))
     _wire_targets(wiring, names)
+    _wire_elsewhere(wiring, spec.top.get("budgets", {}), names)
     _wire_edges(wiring, spec.edges, names)
     for at, end in spec.loose:
         if end != START:
@@ -134,6 +138,14 @@ def _wire_targets(wiring: Wiring, names: _Names) -> None:
         if parsed.type == "parallel" and parsed.config.join and "/join" not in [t.pointer for t in chosen]:
             names.check(parsed.config.join, parsed.pointer("/join"), node_id=parsed.id)
         wiring.targets.append([wiring.index[target.id] for target in chosen if target.id in wiring.index])
+
+
+def _wire_elsewhere(wiring: Wiring, bounds: Any, names: _Names) -> None:
+    chosen = budgets.targets(bounds)
+    for place, name in enumerate(chosen):
+        names.check(name, pointer("budgets", budgets.ON_BUDGET, "goto", place))
+    if bounds.get(budgets.ON_BUDGET, "fail") not in ("fail", "pause"):
+        wiring.elsewhere = tuple(dict.fromkeys(wiring.index.get(name, EXIT) for name in chosen)) or (EXIT,)
 
 
 def _wire_edges(wiring: Wiring, edges: Sequence[ParsedEdge], names: _Names) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from agent_graph.core.compile import compile_graph, load_graph
+from agent_graph.core.compile import Compiled, Level, compile_graph, load_graph
 from agent_graph.core.graph import Graph
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
@@ -18,6 +19,8 @@ from agent_graph.errors import GraphNotFound, GraphVersionNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
 CACHED = 128
+LARGE = 100
+"""Nodes from which on a spec is checked in a thread."""
 COMPARED = 200
 """Stored names that an unknown one is compared with."""
 
@@ -42,7 +45,7 @@ class Catalog:
 
     async def check(self, spec: JsonValue) -> Checked:
         """Compile a spec. Raises `SpecInvalid` with every issue in ``details.issues``; nothing is stored."""
-        compiled = compile_graph(spec, limits=self._limits, stored=await self._stored(spec))
+        compiled = await self.compiled(spec)
         if compiled.graph is None:
             errors = [issue for issue in compiled.issues if issue.severity == "error"]
             first = f": {errors[0].message}" if errors else ""
@@ -58,6 +61,14 @@ class Catalog:
             spec=graph.spec, compiled=compiled.compiled,
         )  # fmt: skip
         return Checked(graph, compiled.issues, row)
+
+    async def compiled(self, spec: JsonValue, *, level: Level = "semantic") -> Compiled:
+        """What the checker makes of a spec; a large one beside the event loop, so that runs go on meanwhile."""
+        stored = await self._stored(spec)
+        parts = spec.get("nodes") if isinstance(spec, dict) else None
+        if isinstance(parts, list) and len(parts) > LARGE:
+            return await asyncio.to_thread(compile_graph, spec, limits=self._limits, stored=stored, level=level)
+        return compile_graph(spec, limits=self._limits, stored=stored, level=level)
 
     async def put(
         self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None

@@ -91,9 +91,13 @@ class Journal:
         """Nothing waits for the next commit."""
         return not self._pending
 
+    def now_ms(self) -> int:
+        """The time by the run's own events: it goes on from the latest, whatever was done to the clock meanwhile."""
+        return self._shell.clock.now_ms() + self._behind_ms
+
     def record(self, *facts: e.Fact) -> None:
         """Fold facts in; they are durable after the next `commit`."""
-        graph, run, now_ms = self.graph, self.run, self._shell.clock.now_ms()
+        graph, run, now_ms = self.graph, self.run, self.now_ms()
         for fact in facts:
             event = e.Event(run.seq, now_ms, fact)
             evolve(graph, run, event)
@@ -143,6 +147,7 @@ class Journal:
 
     def _take_over(self, folded: Folded) -> None:
         self._since, self._weight, self.row = folded.since, folded.weight, folded.row
+        self._behind_ms = max(0, folded.run.at_ms - self._shell.clock.now_ms())
         self._bytes = (folded.since - 1) * EVENT_BYTES if folded.since else 0  # a run just made has one, and no bytes
 
     def _snapshot(self, count: int) -> bytes | None:

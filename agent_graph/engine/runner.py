@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
-from agent_graph.core import failure, waits
+from agent_graph.core import failure, spending, waits
 from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
-from agent_graph.core.scheduler import Action, Perform, Record, decide
+from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
 from agent_graph.engine.journal import ENDS, Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
@@ -154,17 +154,22 @@ class Runner:
             self._wake.clear()
             await self._sleep()
 
-    def _over(self) -> tuple[e.TimerFired, ...]:
-        """What the clock has ended; nothing new is begun before a run is interrupted."""
-        return () if self._unreached is not None else waits.due(self.run, self._shell.clock.now_ms())
+    def _over(self) -> tuple[e.Fact, ...]:
+        """What the clock has ended; before a run is interrupted nothing new is begun, and only its own time ends it."""
+        now_ms = self._journal.now_ms()
+        if self._unreached is None:
+            return waits.due(self.run, now_ms)
+        if over := spending.overdue(self.run, now_ms):
+            self._unreached = None
+        return over
 
     async def _sleep(self) -> None:
         """Until something is heard or asked, or the clock ends what some firing waits for."""
-        next_ms = waits.next_due_ms(self.run) if self._unreached is None else None
+        next_ms = waits.next_due_ms(self.run) if self._unreached is None else spending.deadline_ms(self.run)
         if next_ms is None:
             await self._wake.wait()
             return
-        left_ms = min(max(1, next_ms - self._shell.clock.now_ms()), LOOK_AGAIN_MS)
+        left_ms = min(max(1, next_ms - self._journal.now_ms()), LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left_ms / 1000):
                 await self._wake.wait()
@@ -176,15 +181,8 @@ class Runner:
             return
         if run.lifecycle == "accepted":
             self._journal.record(e.RunStarted())
-        elif any(self._was_started(action) for action in decide(self._journal.graph, run)):
+        elif calls_unheard_of(run):
             self._journal.record(e.RunInterrupted("the process that drove the run ended"), e.RunResumed())
-
-    def _was_started(self, action: Action) -> bool:
-        """A call that the log says was made, and that nobody here makes."""
-        if not isinstance(action, Perform):
-            return False
-        firing = self.run.firing(action.firing)
-        return firing is not None and firing.attempt == action.attempt
 
     async def _hear(self) -> None:
         """Commit the answers that have come. A host that cannot be reached, whatever was tried, interrupts the run; it
@@ -209,7 +207,7 @@ class Runner:
         refusal: Exception = InternalError("a bug of ours stopped the run before this was handled; the log has more")
         try:
             try:
-                facts = command.facts(self.run, self._shell.clock.now_ms())
+                facts = command.facts(self.run, journal.now_ms())
             except AgentGraphError as wrong:
                 refusal = wrong
                 return
@@ -246,6 +244,7 @@ class Runner:
         journal = self._journal
         performs: list[Perform] = []
         while True:
+            journal.record(*spending.overdue(self.run, journal.now_ms()))
             actions = decide(journal.graph, self.run)
             if not actions or (journal.finishes and any(map(_finishes, actions))):
                 await journal.commit()

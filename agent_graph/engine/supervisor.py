@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from agent_graph.core import events as e
+from agent_graph.core.budgets import tightened
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits, recorded
@@ -64,13 +65,15 @@ class Supervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        answer: Callable[[RunRow], Answered] | None = None, key: str = "",
+        budgets: JsonObject | None = None, answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it. Raises what `intake` raises,
-        `RunCapacity` (then no run exists), `IdempotencyConflict` or `AlreadyAnswered`.
+        `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own.
+        Raises what `intake` and `budgets.tightened` raise, `RunCapacity` (then no run exists), `IdempotencyConflict`
+        or `AlreadyAnswered`.
         """
+        bounds = tightened(graph.budgets, budgets) if budgets else {}
         check_input(graph, value, limits=self._limits)
         check_connections(graph, self.shell.connections)
         twin = key in self._keys  # the store will say which run the first of them made
@@ -81,7 +84,7 @@ class Supervisor:
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
         limits = recorded(self._limits)
-        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits)
+        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds)
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))

@@ -32,18 +32,17 @@ def needed(call: CallModel) -> int:
     return prompt + answer
 
 
-def widened(call: CallModel, *, limit: int | None, usual: int = USUAL) -> CallModel:
-    """`call` with the `num_ctx` it needs, where that is more than the host's `usual` and the model's `limit` is known.
+def is_too_narrow(call: CallModel, *, limit: int | None, usual: int = USUAL) -> bool:
+    """Whether `call` needs more context than the host's `usual`, and nobody has said how much: the model's `limit` is
+    known, and what the node says is never changed."""
+    return limit is not None and limit > usual and "num_ctx" not in call.options and needed(call) > usual
 
-    A power of two, or the limit: another size makes the host load the model anew. What the node says is never
-    changed.
-    """
-    if limit is None or "num_ctx" in call.options:
-        return call
+
+def widened(call: CallModel, *, limit: int, loaded: int = 0) -> CallModel:
+    """`call` with the `num_ctx` it needs: a power of two within the model's `limit`, or what it is `loaded` with where
+    that is enough, because another size makes the host load it anew."""
     tokens = needed(call)
-    if tokens <= usual or limit <= usual:
-        return call
-    size = min(limit, 1 << (tokens - 1).bit_length())
+    size = loaded if tokens <= loaded <= limit else min(limit, 1 << (tokens - 1).bit_length())
     return replace(call, options={**call.options, "num_ctx": size})
 
 

@@ -18,11 +18,21 @@ from agent_graph.errors import ModelNotFound, ModelTimeout, ModelUnreachable, Up
 from agent_graph.llm import refusals
 from agent_graph.llm.base import ModelInfo, OnDelta
 from agent_graph.llm.choose import choose_model, missing_model
-from agent_graph.llm.context import USUAL, widened
+from agent_graph.llm.context import USUAL, is_too_narrow, widened
 from agent_graph.llm.deadlines import attempt, unbroken
 from agent_graph.llm.hosts import HostAddress
 from agent_graph.llm.ndjson import objects
-from agent_graph.llm.ollama_words import Known, answer, check_able, infos, known_of, request_body, tagged, take
+from agent_graph.llm.ollama_words import (
+    Known,
+    answer,
+    check_able,
+    infos,
+    known_of,
+    loaded_context,
+    request_body,
+    tagged,
+    take,
+)
 from agent_graph.llm.reply import Reply
 from agent_graph.llm.wire import Wire, drain
 
@@ -95,7 +105,9 @@ class OllamaClient:
         model = call.model or self._model or (await choose_model(self)).model
         known = await self._about(model)
         check_able(call, known, model=model, host=self.host)
-        call = widened(call, limit=known.context, usual=max(USUAL, known.usual))
+        if known.context is not None and is_too_narrow(call, limit=known.context, usual=max(USUAL, known.usual)):
+            running = (await self._tell("GET", "/api/ps", model) or {}).get("models")
+            call = widened(call, limit=known.context, loaded=loaded_context(running, model=model))
         reply = Reply(call, on_delta, max_bytes=self._max_reply_bytes, who=self.host)
         body = request_body(call, model, thinks="thinking" in known.capabilities)
         try:

@@ -47,6 +47,14 @@ def known_of(show: dict[str, Any], listed: object, *, model: str) -> Known:
     )
 
 
+def loaded_context(running: object, *, model: str) -> int:
+    """Tokens of context `model` is loaded with, as `/api/ps` tells; 0 where it is not loaded."""
+    for entry in running if isinstance(running, list) else ():
+        if isinstance(entry, dict) and text_in(entry.get("name")).lower() == tagged(model):
+            return _count(entry.get("context_length"), None) or 0
+    return 0
+
+
 def check_able(call: CallModel, known: Known, *, model: str, host: str) -> None:
     """Raises `ModelRefused` for pictures and tools that a model which cannot use them would pass over in silence."""
     needs = {"vision": any("images" in each for each in call.messages), "tools": bool(call.tools)}

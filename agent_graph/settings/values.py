@@ -85,7 +85,7 @@ def one_of(*known: str, later: tuple[str, ...] = ()) -> Callable[[str], str]:
 
 def toolsets(value: str) -> tuple[str, ...]:
     """Names by comma, each once."""
-    one = one_of("core", later=("author", "test", "connect"))
+    one = one_of("core", "author", later=("test", "connect"))
     return tuple(dict.fromkeys(one(name) for name in value.split(",") if name.strip())) or ("core",)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from agent_graph.core.facts import facts
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
@@ -158,15 +159,10 @@ async def graph_inspect(call: Call[InspectParams]) -> JsonObject:
     args = call.args
     graph = await call.deps.catalog.get(args.graph_id, args.graph_version or None)
     versions = await call.deps.store.graphs.versions(args.graph_id)
-    topology = graph.topology
-    cyclic: list[JsonValue] = [node.id for node in graph.nodes if topology.in_cycle >> node.index & 1]
     return {
         **as_json(graph, include_details=True),
         "reducers": dict(graph.reducers),
-        "facts": {
-            "node_count": len(graph.nodes), "in_cycles": cyclic, "max_iterations": graph.max_iterations,
-            "max_parallelism": graph.max_parallelism, "output": graph.output.path or "the current value",
-        },
+        "facts": facts(graph),
         "mermaid": mermaid(graph).text,
         "versions": [{"graph_version": row.graph_version, "updated_at_ms": row.updated_at_ms} for row in versions],
     }  # fmt: skip

@@ -32,10 +32,11 @@ async def load(folder: Path) -> Finding | None:
     lost = data["store"]
     if not lost["ok"]:
         return Finding("load", "warning", f"{lost['error_code']}: {lost['error']}", capacity)
-    return Finding("load", "ok", _said(capacity), capacity)
+    return Finding("load", "ok", said_of(capacity), capacity)
 
 
-def _said(capacity: Any) -> str:
+def said_of(capacity: Any) -> str:
+    """The `capacity` of a status in one line."""
     said = [f"{capacity['active']} of {capacity['active_runs']} runs under way, {capacity['queued']} in the queue"]
     for name, host in capacity["hosts"].items():
         words = f"{name}: {host['in_flight']} of {host['allowed']} calls"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from agent_graph.core.budgets import MEANING, check
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
@@ -34,12 +35,28 @@ InputParam = Annotated[
 ]
 
 
+BudgetsParam = Annotated[
+    Any,
+    WithJsonSchema({
+        "type": "object",
+        "description": "What the run may use, beside the graph's own budgets; the lower bound holds.",
+        "properties": {
+            **{name: {"type": "integer", "minimum": 1, "description": said} for name, said in MEANING.items()},
+            "on_budget": {"enum": ["fail", "pause"], "type": "string",
+                          "description": "What follows when something is used up: pause asks a person for more."},
+        },
+        "additionalProperties": False,
+    }),
+]  # fmt: skip
+
+
 class StartParams(Params):
     graph_id: GraphId
     input: InputParam = ""
     graph_version: GraphVersion = ""
     thread_id: Annotated[str, Field(max_length=200, description="Your own name for related runs.")] = ""
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
+    budgets: BudgetsParam = None
     idempotency_key: Key = ""
 
 
@@ -51,6 +68,7 @@ class StartParams(Params):
 )  # fmt: skip
 async def graph_run_start(call: Call[StartParams]) -> JsonObject:
     args, deps = call.args, call.deps
+    budgets = None if args.budgets is None else check(parsed_object(args.budgets, deps.limits))
     graph = await deps.catalog.get(args.graph_id, args.graph_version or None)
 
     def answer(row: RunRow) -> Answered:
@@ -58,7 +76,7 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, parsed_object(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, answer=answer if call.key else None, key=call.key,
+        started_by=call.caller.client, budgets=budgets, answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent_graph.core import images
+from agent_graph.core.budgets import WALL_CLOCK
 from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
@@ -49,7 +51,8 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
         "run_id": row.run_id, "status": row.status, "success": row.status == "completed", "graph_id": row.graph_id,
         "graph_version": row.graph_version, "thread_id": row.thread_id, "storage": storage,
         "started_at": rfc3339(started), "finished_at": rfc3339(finished), "started_at_ms": started,
-        "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall}, "budget": {},
+        "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall},
+        "budget": _budget(row.budget, wall),
     }  # fmt: skip
     if row.pinned:
         body["pinned"] = True
@@ -59,6 +62,14 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
         body["error"] = row.error
     if row.status in TERMINAL and row.final_state:
         body["final_state"] = row.final_state[0]
+    return body
+
+
+def _budget(budget: Mapping[str, Any], wall_clock_ms: int) -> JsonObject:
+    """What is used of what a run may use; of its time as of now."""
+    body = dict(budget)
+    if WALL_CLOCK in body:
+        body[WALL_CLOCK] = {**body[WALL_CLOCK], "used": wall_clock_ms}
     return body
 
 

@@ -228,7 +228,9 @@ async def test_an_mcp_server_owns_the_folder_and_the_commands_go_through_it(
     assert "another process owns the data folder" in done.err
     second = await terminal.run("mcp")
     assert (second.code, second.err.split(": ")[1]) == (5, "DATA_DIR_LOCKED")
-    assert b"through its socket" in (await beside("status")).out
+    standing = (await beside("status")).out
+    assert b"through its socket" in standing
+    assert b"load         0 of 64 runs under way, 0 in the queue" in standing
     server.process.stdin.close()
     assert (await server.done()).code == 0
 
@@ -243,14 +245,21 @@ async def test_an_owner_that_neither_answers_nor_goes_is_told_of(
     assert str(os.getpid()) in done.err
 
 
-@pytest.mark.timeout(40)
+@pytest.mark.timeout(90)
 async def test_an_owner_that_was_stopped_is_told_of_and_goes_on_when_it_is_let(
-    beside: Beside, terminal: Terminal, data_dir: Path, tmp_path: Path
+    beside: Beside, terminal: Terminal, data_dir: Path, tmp_path: Path, ollama: OllamaServer
 ) -> None:
+    ollama.on("", answer("fine"))
     owner = await terminal.start("mcp", "--in-process", stdin=asyncio.subprocess.PIPE)
     async with asyncio.timeout(15):
         while not (data_dir / "owner.sock").exists():  # noqa: ASYNC110  (it is another process)
             await asyncio.sleep(0.02)
+    waiting = await beside("run", file(tmp_path, GATED), "hello")
+    assert waiting.code == 3
+    watching = await terminal.start("events", run_id_in(waiting.err), "--follow")
+    assert watching.process.stdout is not None
+    while b"approval_opened" not in await watching.process.stdout.readline():
+        pass
     owner.process.send_signal(signal.SIGSTOP)
     lock = data_dir / "owner.lock"
     os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 60))
@@ -260,6 +269,8 @@ async def test_an_owner_that_was_stopped_is_told_of_and_goes_on_when_it_is_let(
             assert (stopped.code, stopped.err.split(":")[0]) == (5, "DATA_DIR_LOCKED")
             assert "it is stopped or stuck" in stopped.err
             assert f"kill -CONT {owner.process.pid}" in stopped.err
+        left = await watching.done()
+        assert (left.code, "it is stopped or stuck" in left.err) == (5, True), left
         doctor = await beside("doctor")
         assert b"it is stopped or stuck" in doctor.out
     finally:

@@ -213,13 +213,13 @@ class Played:
         return [event.fact.type for event in self.log]
 
 
-def accepted(graph: Graph, value: Any = "hello") -> Played:
-    return Played(graph).feed(RunAccepted("run-1", graph.name, graph.version, value))
+def accepted(graph: Graph, value: Any = "hello", **more: Any) -> Played:
+    return Played(graph).feed(RunAccepted("run-1", graph.name, graph.version, value, **more))
 
 
-def play(graph: Graph, value: Any = "hello") -> Played:
+def play(graph: Graph, value: Any = "hello", **more: Any) -> Played:
     """Accepted, started, and driven to where answers are needed."""
-    return accepted(graph, value).go(RunStarted())
+    return accepted(graph, value, **more).go(RunStarted())
 
 
 def stored(event: Event) -> Event:

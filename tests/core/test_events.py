@@ -64,6 +64,12 @@ SAMPLES: list[e.Fact] = [
     e.ApprovalDecided("a#1", "apr-1", "approve", "", "ann", "cli"),
     e.ApprovalExpired("a#1", "apr-1"),
     e.ApprovalWithdrawn("a#1", "apr-1", "why"),
+    e.BudgetGranted("a#1", 2, llm_calls=1, tokens=40),
+    e.BudgetGranted("a#1", nodes=1),
+    e.BudgetSettled("a#1", 2, 17),
+    e.BudgetSettled("a#1", held=40),
+    e.BudgetRefused("max_nodes", 3, 3, 1, firing="a#1"),
+    e.BudgetRefused("max_wall_clock_ms", 3, 5, then="goto", targets=("b", "END")),
     e.Warned("a#1", "CODE", "text"),
     e.Warned("a#1", "CODE", "text", {"n": 1}),
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from agent_graph.core import checkpoint
+from agent_graph.core import checkpoint, waits, ways
 from agent_graph.core import events as e
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.graph import Graph
+from agent_graph.core.nesting import named_in
+from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import errors, final_state, state
 from agent_graph.core.record import canonical_record
 from tests.core.played import Played, compiled, does, folded, gate, llm, plain, play, router, sub, writes
@@ -359,3 +362,122 @@ def test_a_place_that_a_failed_item_held_is_given_on() -> None:
     assert [*at.calls] == ["m#1[0]/draft#1"]
     at.fail("m#1[0]/draft#1").answer("m#1[1]/draft#1", "B")
     assert final_state(at.run) == ([None, "B"],)
+
+
+def late(at: Played, after_ms: int) -> Played:
+    at.at_ms += after_ms
+    return at.go(*waits.due(at.run, at.at_ms))
+
+
+def test_a_fan_out_that_takes_too_long_fails_and_what_is_open_is_closed() -> None:
+    at = play(mapped(timeout_ms=100), FAILING).answer("m#1[0]/draft#1")
+    assert waits.next_due_ms(at.run) == at.at_ms + 100
+    assert late(at, 99).run.status == "running"
+    late(at, 1)
+    assert at.run.error is not None
+    assert (at.run.error["code"], at.run.error["node_path"], at.run.error["details"]) == (
+        "FRAMES_TIMEOUT", "m#1", {"timeout_ms": 100, "done": 1, "of": 3}
+    )  # fmt: skip
+    assert [(fact.firing, fact.reason) for fact in at.facts(e.FiringCancelled)] == [
+        ("m#1[1]/draft#1", "the time was over"), ("m#1[2]/draft#1", "the time was over"),
+    ]  # fmt: skip
+
+
+def test_what_is_not_there_in_time_is_put_up_with_as_any_other_failure() -> None:
+    at = play(mapped(timeout_ms=100, fail_policy="collect_partial", max_parallelism=1), FAILING)
+    again = checkpoint.load(at.graph, checkpoint.dump(late(at.answer("m#1[0]/draft#1", "A"), 100).run))
+    assert again.status == "running"
+    error = {"error": {"code": "FRAMES_TIMEOUT", "message": "what runs inside it took longer than 100 ms"}}
+    assert at.facts_of("m")[0].output == (["A", error, error],)
+    assert at.prompt("last#1").startswith('Use ["A",')
+
+
+def test_what_is_done_in_time_is_not_late_any_more() -> None:
+    at = play(mapped(timeout_ms=100), FAILING)
+    for item in range(3):
+        at.answer(f"m#1[{item}]/draft#1")
+    assert waits.next_due_ms(at.run) is None
+    assert late(at, 1_000).go(e.TimerFired("m#1")).calls.keys() == {"last#1"}
+
+
+def test_an_item_that_cannot_begin_goes_with_its_run_when_that_fails_at_the_same_moment() -> None:
+    inner = compiled([llm("a")], name="strict", input_schema={"type": "string"})
+    nodes = [plain("s"), each("m", "xs", graph_name="strict"), does("bad", {"op": "copy", "from": "none", "path": "k"})]
+    at = Played(compiled(nodes, "s>m s>bad", inner=[inner], output_key="xs"))
+    at.feed(e.RunAccepted("run-1", "g", at.graph.version, {"xs": ["x", 5]}), e.RunStarted())
+    at.go()
+    assert (at.run.status, [*at.run.frames], at.run.closing) == ("failed", [""], {})
+
+
+def test_a_drawing_knows_the_ways_of_items_and_how_often_each_was_taken() -> None:
+    at = play(mapped(), {"xs": [*"abc"], "topic": "t"}).answer_all()
+    labels = {(way.source, way.target): way.label for way in ways.ways(at.graph)}
+    assert labels["m", "draft"] == "for each of xs"
+    taken = ways.taken(at.graph, [event.fact for event in at.log])
+    assert taken == {
+        ("START", "", "m"): 1, ("m", "for_each", "draft"): 3, ("draft", "", "done"): 3, ("done", "", "last"): 1,
+        ("last", "", "END"): 1,
+    }  # fmt: skip
+    inner = compiled([llm("a")], name="asks")
+    over = play(compiled([each("m", "", graph_name="asks"), llm("a")], "m>a", inner=[inner]), [1]).answer_all()
+    assert ways.taken(over.graph, [event.fact for event in over.log]) == {
+        ("START", "", "m"): 1, ("m", "", "a"): 1, ("a", "", "END"): 1,
+    }  # fmt: skip
+
+
+def test_facts_about_frames_that_are_not_there_change_nothing() -> None:
+    at = play(mapped(), {"xs": [*"ab"], "topic": "t"})
+    before = checkpoint.dump(at.run)
+    error = {"code": "X", "message": "y"}
+    at.feed(e.FramesOpened("m#1", 2), e.FrameFailed(error, "m#1[7]/"), e.TimerFired("m#1"), e.TimerFired("nobody#1"))
+    at.run.seq -= 4
+    assert checkpoint.dump(at.run) == before
+
+
+def test_a_snapshot_whose_frame_nobody_owns_is_refused() -> None:
+    at = play(mapped(), {"xs": [*"ab"], "topic": "t"})
+    body = json.loads(checkpoint.dump(at.run))
+    body["frames"][1]["owner"] = "draft#1"
+    with pytest.raises(ValueError, match="nothing owns frame 0 of draft#1"):
+        checkpoint.load(at.graph, json.dumps(body).encode())
+
+
+def test_what_an_item_took_away_is_not_there_after_a_snapshot_either() -> None:
+    nodes = [
+        each("m", "xs", "drop", "draft"),
+        does("drop", {"op": "delete", "path": "topic"}),
+        llm("draft", "{topic?}."),
+    ]
+    at = play(compiled(nodes, "drop>draft draft>END"), {"xs": [1], "topic": "t"})
+    again = Played(at.graph, checkpoint.load(at.graph, checkpoint.dump(at.run)))
+    assert again.go().prompt("m#1[0]/draft#1") == "."
+
+
+def test_a_frame_inside_one_that_ends_ends_with_it_and_is_told_of_once() -> None:
+    strict = compiled([llm("a")], name="strict", input_schema={"type": "string"})
+    nodes = [each("m", "xs", "f", "j", fail_policy="ignore"), plain("f"), sub("s", "strict", input_key="item"),
+             does("bad", {"op": "copy", "from": "none", "path": "k"}), join("j")]  # fmt: skip
+    at = play(compiled(nodes, "f>s f>bad s>j bad>j j>END", inner=[strict]), {"xs": [5]})
+    assert (at.run.status, final_state(at.run)) == ("completed", ([None],))
+    assert [fact.frame for fact in at.facts(e.FrameFailed)] == ["m#1[0]/"]
+
+
+def test_the_graphs_a_spec_names_are_found_whatever_else_is_wrong_with_it() -> None:
+    raw = {"nodes": [sub("a", "x"), each("b", "xs", graph_name="y", graph_version="v"), sub("c", "x"), llm("d"), 5]}
+    assert named_in(raw) == [("x", ""), ("y", "v")]
+    assert [named_in(wrong) for wrong in (5, {}, {"nodes": 5}, {"nodes": [{"config": {"graph_name": 5}}]})] == [[]] * 4
+    assert named_in({"nodes": [{"config": {"graph_name": "x", "graph_version": 5}}]}) == [("x", "")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "current"),
+    [
+        ("parallel", {"for_each": {}}, True), ("parallel", {"for_each": {}, "output_key": "k"}, False),
+        ("subgraph", {"graph_name": "g"}, True), ("subgraph", {"graph_name": "g", "output_key": "k"}, False),
+        ("subgraph", {"graph_name": "g", "output": {"a": "b"}}, False),
+    ],
+)  # fmt: skip
+def test_the_result_is_the_current_value_where_no_key_is_named(
+    kind: str, config: dict[str, Any], current: bool
+) -> None:
+    assert NODE_TYPES[kind].writes_current(NODE_TYPES[kind].Config(**config)) is current

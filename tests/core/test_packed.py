@@ -14,7 +14,7 @@ LONG = 'x"\\\u0000\u2028\n\U0001f600' * 1_000
 OTHER = "y," * 4_000
 
 
-@pytest.mark.parametrize("value", [LONG, [LONG, OTHER], {"a": {"b": [OTHER]}}, ["z" * 5_000] * 100, 7, None])
+@pytest.mark.parametrize("value", [LONG, [LONG, 7, OTHER], {"a": {"b": [OTHER]}}, ["z" * 5_000] * 100, 7, None])
 def test_what_is_packed_comes_back(value: object) -> None:
     text = json.dumps([value, value, {"again": value}], ensure_ascii=False, separators=(",", ":"))
     short = packed.pack(text, value)  # type: ignore[arg-type]  # JSON

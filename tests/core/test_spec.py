@@ -74,7 +74,7 @@ def test_the_spec_version_is_no_part_of_the_minimal_form(sent: str) -> None:
 def test_every_issue_is_found_at_once() -> None:
     raw = {
         "nmae": "x", "name": "a b", "entry": 5, "output_key": "", "max_iterations": True, "max_parallelism": "5",
-        "reducers": {"a": "ad"}, "metadata": {"a": [1], "b": 1}, "budgets": {"max_nodes": 3},
+        "reducers": {"a": "ad"}, "metadata": {"a": [1], "b": 1}, "budgets": {"max_nodes": 0, "max_node": 1},
         "nodes": [
             {"id": "a", "type": "lmm"},
             {"id": "b", "type": "llm", "prompt": 5, "config": {"max_tokens": 0, "think": "x"}},
@@ -89,8 +89,9 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_INVALID", "/reducers/a", "`a` must be 'last_write_wins', 'append', 'add' or 'merge'"),
         ("FIELD_INVALID", "/max_iterations", "`max_iterations` must be an integer"),
         ("FIELD_INVALID", "/max_parallelism", "`max_parallelism` must be an integer"),
+        ("FIELD_INVALID", "/budgets/max_nodes", "`max_nodes` must be at least 1"),
+        ("UNKNOWN_FIELD", "/budgets/max_node", 'there is no field "max_node" here; did you mean "max_nodes"?'),
         ("UNKNOWN_FIELD", "/nmae", 'there is no field "nmae" here; did you mean "name"?'),
-        ("NODE_TYPE_UNAVAILABLE", "/budgets", "nothing counts budgets in a spec yet; leave `budgets` out"),
         ("FIELD_INVALID", "/metadata/a", "metadata is flat: strings, numbers, true, false or null"),
         ("NODE_TYPE_UNKNOWN", "/nodes/0/type", 'there is no node type "lmm"; did you mean "llm"?'),
         ("FIELD_INVALID", "/nodes/1/prompt", "`prompt` must be a string"),

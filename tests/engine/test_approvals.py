@@ -271,10 +271,12 @@ async def test_a_decision_after_the_time_is_refused_even_before_the_timer_has_co
 
 
 def test_the_clock_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([5_000_000_000, 1_000_000_000, 6_000_000_000])
+    times = iter([5_000_000_000, 1_000_000_000, 6_000_000_000, 6_000_000_000])
+    ticks = iter([100, 1_000_000, 8_000_000, 8_000_000, 10_500_000])
     monkeypatch.setattr("agent_graph.engine.clock.time.time_ns", lambda: next(times))
+    monkeypatch.setattr("agent_graph.engine.clock.time.monotonic_ns", lambda: next(ticks))
     clock = SystemClock()
-    assert [clock.now_ms() for _ in range(3)] == [5000, 5000, 6000]
+    assert [clock.now_ms() for _ in range(4)] == [5000, 5007, 6000, 6002], "set back, it goes on from where it was"
 
 
 async def test_a_change_asked_for_opens_a_new_round_and_the_old_one_stays_decided() -> None:

@@ -162,3 +162,28 @@ async def test_who_gave_up_a_moment_before_is_given_no_place() -> None:
     await asyncio.gather(gives_up, return_exceptions=True)
     assert gives_up.cancelled()
     assert limiter.load()["host"]["waiting"] == limiter.load()["host"]["in_flight"] == 0
+
+
+async def test_a_host_that_may_be_given_more_or_fewer_calls_from_now_on_is_given_so_many() -> None:
+    limiter = Limiter()
+    inside: list[int] = []
+    go = asyncio.Event()
+
+    async def call(number: int, parallel: int) -> None:
+        async with limiter.place("host", parallel=parallel):
+            inside.append(number)
+            await go.wait()
+
+    tasks = [asyncio.create_task(call(number, 1)) for number in range(3)]
+    await asyncio.sleep(0)
+    assert inside == [0]
+    tasks.append(asyncio.create_task(call(3, 3)))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert inside == [0, 1, 2]
+    tasks.append(asyncio.create_task(call(4, 2)))
+    await asyncio.sleep(0)
+    assert limiter.load()["host"]["allowed"] == 2
+    go.set()
+    await asyncio.gather(*tasks)
+    assert sorted(inside) == [0, 1, 2, 3, 4]

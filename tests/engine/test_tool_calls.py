@@ -236,3 +236,38 @@ async def test_a_tool_of_ours_with_a_bug_is_that_nodes_failure() -> None:
         row = await room.run(ASKING)
         assert row.error is not None
         assert (row.status, row.error["code"], row.error["class"]) == ("failed", "INTERNAL", "bug")
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_every_round_is_a_call_of_the_runs_budget(most: int) -> None:
+    weather = ScriptedConnection()
+    async with opened(ScriptedModel([WANTS, SAYS]), connections=[weather]) as room:
+        row = await room.run({**ASKING, "budgets": {"max_llm_calls": most}})
+        assert row.usage["llm_calls"] == most
+        assert len(weather.calls) == 1
+        if most == 2:
+            assert row.status == "completed"
+        else:
+            assert row.error is not None
+            assert (row.status, row.error["code"]) == ("failed", "BUDGET_EXHAUSTED")
+
+
+async def test_an_item_of_a_fan_out_calls_tools_of_its_own() -> None:
+    async def answers(call: CallModel) -> Any:
+        city = str(call.messages[0]["content"])
+        if call.messages[-1]["role"] == "tool":
+            return f"{city}: {call.messages[-1]['content']}"
+        return Reply(tool_calls=({"name": "forecast", "arguments": {"city": city}},))
+
+    graph = spec(
+        {"id": "each", "type": "parallel",
+         "config": {"for_each": {"path": "cities"}, "entry": "a", "join": "j", "output_key": "all"}},
+        llm("a", "{item}", tools=["weather/forecast"], output_key="said"),
+        {"id": "j", "type": "join", "config": {"inputs": ["said"], "mode": "first_non_null"}},
+        edges="j>END", output_key="all",
+    )  # fmt: skip
+    weather = ScriptedConnection(says=lambda _, arguments: f"sun in {arguments['city']}")
+    async with opened(ScriptedModel(answers), connections=[weather]) as room:
+        row = await room.run(graph, {"cities": ["Oslo", "Rome"]})
+        assert row.final_state == (["Oslo: sun in Oslo", "Rome: sun in Rome"],)
+        assert sorted(fact.firing for fact in await called(room, row.run_id)) == ["each#1[0]/a#1", "each#1[1]/a#1"]

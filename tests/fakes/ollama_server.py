@@ -146,6 +146,8 @@ class Model:
     digest: str = DIGEST
     context: int | None = None
     """What it can read at most, in tokens; None: it does not tell."""
+    loaded: int = 4096
+    """The context it is loaded with; 0: it is not."""
     parameters: str = ""
     """Of its own file, such as ``num_ctx 8192``."""
 
@@ -282,8 +284,9 @@ class OllamaServer:
             case "GET", "/api/tags":
                 return _json({"models": [model.listed() for model in self.models]})
             case "GET", "/api/ps":
-                loaded = {"expires_at": CREATED, "size_vram": 0, "context_length": 4096}
-                return _json({"models": [model.listed() | loaded for model in self.models]})
+                there = {"expires_at": CREATED, "size_vram": 0}
+                running = [(model.listed() | there, model.loaded) for model in self.models if model.loaded]
+                return _json({"models": [one | {"context_length": loaded} for one, loaded in running]})
             case "POST", "/api/show" | "/api/chat":
                 return await self._model_route(request)
         return Response((b"404 page not found",), 404, (("Content-Type", "text/plain"),))

@@ -8,10 +8,10 @@ import pytest
 
 from agent_graph.core.effects import CallModel
 from agent_graph.errors import ModelRefused
-from agent_graph.llm.context import needed, unread, widened
+from agent_graph.llm.context import is_too_narrow, needed, unread, widened
 from agent_graph.llm.hosts import parse_host
 from agent_graph.llm.ollama import OllamaClient
-from tests.fakes.ollama_server import Model, OllamaServer, answer, error
+from tests.fakes.ollama_server import Model, OllamaServer, answer, error, page
 from tests.fakes.pictures import PNG, PNG_BYTES
 from tests.llm.conftest import Ask
 
@@ -50,9 +50,27 @@ async def test_what_the_models_own_file_asks_for_is_enough_where_it_is(ask: Ask)
     assert await chats(model, ask(LONG), ask(LONG * 4)) == [{}, {"num_ctx": 65_536}]
 
 
+@pytest.mark.parametrize(("loaded", "asked"), [(32_768, 32_768), (4_096, 16_384), (0, 16_384), (262_144, 16_384)])
+async def test_what_the_model_is_loaded_with_is_kept_where_it_is_enough(ask: Ask, loaded: int, asked: int) -> None:
+    """Another size would make the host load it anew; more than it can read is nonsense."""
+    assert await chats(Model("fake:latest", context=131_072, loaded=loaded), ask(LONG)) == [{"num_ctx": asked}]
+
+
+async def test_a_host_that_does_not_say_what_is_loaded_is_asked_for_what_is_needed(ask: Ask) -> None:
+    for said in (error(404, "no such route"), page('{"models": [7, {"name": "fake:latest", "context_length": "x"}]}')):
+        async with OllamaServer(Model("fake:latest", context=131_072)) as server:
+            server.routes["/api/ps"] = said
+            server.default = answer("fine", prompt=30_000)
+            client = OllamaClient(parse_host(server.url), model="fake")
+            await client.chat(ask(LONG), lambda *_: None)
+            await client.aclose()
+        assert server.chats[0].body["options"] == {"num_ctx": 16_384}
+
+
 def test_an_answer_takes_room_too() -> None:
     call = CallModel(({"role": "user", "content": "x" * 300},), options={"num_predict": 10_000})
     assert needed(call) == 100 + 8 + 10_000
+    assert is_too_narrow(call, limit=131_072)
     assert widened(call, limit=131_072).options["num_ctx"] == 16_384
     shown = CallModel(({"role": "user", "content": "\u6f22" * 10, "images": [PNG, PNG]},))
     assert needed(shown) == 15 + 8 + 2 * 1_024 + 1_024

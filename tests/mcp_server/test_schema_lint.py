@@ -13,20 +13,21 @@ from agent_graph.mcp_server.server import NAME, published
 from agent_graph.tools.toolsets import HOMES, ORDER, shown
 
 TOOLS = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in published(shown(["core"]))]
+AUTHOR = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in published(shown(["author"]))]
 CHANGING = {
     "graph_create", "graph_run_start", "graph_run_cancel", "graph_run_signal", "graph_approval_decide",
     "graph_template_instantiate",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=[tool["name"] for tool in TOOLS])
+@pytest.mark.parametrize("tool", [*TOOLS, *AUTHOR], ids=[tool["name"] for tool in [*TOOLS, *AUTHOR]])
 def test_MC02_no_client_has_a_reason_to_drop_the_tool(tool: dict[str, Any]) -> None:
     assert schema_lint.tool_faults(tool) == []
 
 
 def test_the_list_is_small_and_always_in_the_same_order() -> None:
     assert len(json.dumps(TOOLS).encode()) < schema_lint.LIST_BYTES
-    assert [tool["name"] for tool in TOOLS] == list(ORDER)
+    assert [tool["name"] for tool in [*TOOLS, *AUTHOR]] == list(ORDER)
 
 
 def test_every_registered_tool_is_shown_but_the_operators() -> None:

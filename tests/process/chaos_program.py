@@ -17,7 +17,7 @@ from agent_graph.settings import load
 from agent_graph.store.base import TERMINAL, RunRow
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
-from tests.process.shapes import SHAPES, decides, tells
+from tests.process.shapes import PARTS, SHAPES, decides, tells
 
 import_module("agent_graph.tools.toolsets")
 ME = Caller("assistant", "test")
@@ -40,7 +40,8 @@ async def begun(deps: Deps, tag: str) -> str:
     if known is not None:
         return known.run_id
     shape = tag.partition("-")[0]
-    await ask(deps, "graph_create", spec=SHAPES[shape])
+    for graph in (*PARTS, SHAPES[shape]):
+        await ask(deps, "graph_create", spec=graph)
     started = await ask(deps, "graph_run_start", graph_id=shape, input={"tag": tag}, idempotency_key=tag)
     return str(started["run_id"])
 

@@ -1,11 +1,11 @@
-"""Nine shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Eleven shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
 
-from tests.specs import gate, join, llm, node, passthrough, put, router, rule, spec, transform
+from tests.specs import gate, join, llm, node, passthrough, put, router, rule, spec, subgraph, transform
 
 Json = dict[str, Any]
 
@@ -65,7 +65,29 @@ WAITING = spec(
     node("w", "signal", name="go", output_key="told"), join("j", ["a", "b", "told"], "all", "collect_array"),
     asks("end", "all"), edges="s>a s>b a>t b>w t>j w>j j>end end>END", output_key="end", name="waiting",
 )  # fmt: skip
-SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, WAITING)}
+ITEMS = spec(
+    put("s", xs=[[1, 2], [3], [], [4, 5, 6]]),
+    node("map", "parallel", for_each={"path": "xs"}, entry="w", join="take", max_parallelism=3, output_key="all"),
+    asks("w", "index"), node("deeper", "parallel", for_each={"path": "item", "as": "n"}, entry="v", join="v"),
+    asks("v", "n"), join("take", ["w", "deeper"]), asks("end", "all"),
+    edges="s>map w>deeper v>take take>end end>END", output_key="end", name="items",
+)  # fmt: skip
+PART = spec(
+    asks("draft"), gate("h", subject_key="draft", output_key="said"), asks("act", "draft"),
+    edges="draft>h h>act act>END", output_key="act", name="part",
+)  # fmt: skip
+INSIDE = spec(
+    passthrough("s"), subgraph("one", "part", input={"tag": "tag"}, output_key="one"),
+    subgraph("two", "part", input={"tag": "tag"}, output_key="two"), join("j", ["one", "two"], "all"),
+    asks("end", "all"),
+    edges="s>one s>two one>j two>j j>end end>END", output_key="end", name="inside",
+)  # fmt: skip
+PARTS = (PART,)
+"""Graphs that others run: stored before these."""
+SHAPES = {
+    graph["name"]: graph
+    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, WAITING)
+}
 
 
 def says(prompt: str) -> str:

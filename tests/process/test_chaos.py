@@ -31,7 +31,7 @@ from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store.sqlite import open_store
 from tests.engine.room import Room, opened
 from tests.fakes.ollama_server import OllamaServer, Request, Response, encoded, error, last_line, line, stream
-from tests.process.shapes import FLAKY, SHAPES, decides, says, tells
+from tests.process.shapes import FLAKY, PARTS, SHAPES, decides, says, tells
 from tests.sizes import size
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -184,6 +184,8 @@ def _once_each(tag: str, log: list[e.Event], calls: int, kills: int, tally: Tall
 async def undisturbed(room: Room, tag: str) -> JsonObject:
     """The canonical record of the same run in a process that nobody kills."""
     shape = tag.partition("-")[0]
+    for graph in PARTS:
+        await room.create(graph)
     run_id = await room.start(SHAPES[shape], {"tag": tag})
 
     def rests(row: Any) -> bool:

@@ -36,3 +36,24 @@ async def test_runs_started_at_once_are_all_accepted_and_all_end(tmp_path: Path)
     assert found["counts"] == {"completed": RUNS + 1}
     assert found["load_after"] == {"active": 0, "queued": 0}
     assert found["over_idle_bytes"] <= MOST_OVER_IDLE
+
+
+async def test_runs_that_waited_when_the_process_was_killed_are_driven_or_cancelled_by_the_next(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    first = await asyncio.create_subprocess_exec(
+        sys.executable, str(PROGRAM), folder, str(RUNS), "-", env=environment(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    assert first.stdout is not None
+    assert json.loads(await first.stdout.readline()) == {"started": RUNS, "load": {"active": 64, "queued": RUNS - 64}}
+    first.kill()
+    await first.communicate()
+    second = await asyncio.create_subprocess_exec(
+        sys.executable, str(PROGRAM), folder, env=environment(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await second.communicate()
+    found = json.loads(out)
+    assert found["cancelled"] > 0
+    assert found["counts"]["cancelled"] <= found["cancelled"]  # one may have ended by then
+    assert sum(found["counts"].values()) == RUNS
+    assert set(found["counts"]) == {"completed", "cancelled"}
+    assert found["load"] == {"active": 0, "queued": 0}

@@ -42,7 +42,11 @@ SPECS: dict[str, tuple[Any, str]] = {
         spec({"id": "p", "type": "tool", "config": {}}, edges="p>END"),
         "NODE_TYPE_UNAVAILABLE",
     ),
-    "a field of later": (GOOD | {"budgets": {"max_nodes": 3}}, "NODE_TYPE_UNAVAILABLE"),
+    "a budget of nothing": (GOOD | {"budgets": {"max_nodes": 0}}, "FIELD_INVALID"),
+    "a budget no run can keep": (
+        spec(llm("a"), llm("b"), edges="a>b b>END") | {"budgets": {"max_llm_calls": 1}},
+        "BUDGET_BELOW_SHORTEST_PATH",
+    ),
 }
 
 

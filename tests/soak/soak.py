@@ -31,7 +31,7 @@ from agent_graph.settings import load
 from agent_graph.store.base import TERMINAL
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
-from tests.process.shapes import SHAPES, asks, decides, says
+from tests.process.shapes import PARTS, SHAPES, asks, decides, says
 from tests.soak.figures import Held, growth, held
 from tests.specs import gate, llm, node, spec, subgraph
 
@@ -185,7 +185,7 @@ class Soak:
         settings = load({"data_dir": str(self.folder), "model": "scripted"}, environ={})
         model = ScriptedModel(self.answer)
         async with open_app(settings, recover=True, model=model) as deps:
-            for graph in GRAPHS.values():
+            for graph in (*PARTS, *GRAPHS.values()):
                 await self.ask(deps, "graph_create", spec=graph, overwrite=True)
             people = [self.bot(deps), self.keeper(deps), self.watcher(model), *(self.user(deps) for _ in range(USERS))]
             tasks = [asyncio.create_task(person) for person in people]

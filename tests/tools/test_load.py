@@ -12,7 +12,7 @@ from agent_graph.app import diagnose, open_app
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.settings import load as load_settings
 from agent_graph.tools import load
-from agent_graph.tools.load import _said
+from agent_graph.tools.load import said_of
 from tests.engine.room import Gates, Room
 from tests.specs import llm, spec
 
@@ -24,9 +24,9 @@ def capacity(**host: int) -> Any:
 
 
 def test_it_is_said_in_a_sentence() -> None:
-    assert _said(capacity()) == "3 of 64 runs under way, 2 in the queue; ollama: 4 of 4 calls"
-    assert _said(capacity(waiting=12, runs_waiting=5)).endswith("ollama: 4 of 4 calls, 12 of 5 run(s) wait")
-    assert _said(capacity(allowed=2, in_flight=0, held_back_ms=900)).endswith(
+    assert said_of(capacity()) == "3 of 64 runs under way, 2 in the queue; ollama: 4 of 4 calls"
+    assert said_of(capacity(waiting=12, runs_waiting=5)).endswith("ollama: 4 of 4 calls, 12 of 5 run(s) wait")
+    assert said_of(capacity(allowed=2, in_flight=0, held_back_ms=900)).endswith(
         "ollama: 0 of 2 calls (it has too much to do, else 4), new ones in 900 ms"
     )
 

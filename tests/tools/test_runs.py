@@ -95,7 +95,19 @@ SCHEMA = {"type": "object", "required": ["topic"], "properties": {"topic": {"typ
         ({}, "INVALID_ARGUMENT"),
         ({"graph_id": 7}, "INVALID_ARGUMENT"),
         ({"graph_id": "echo", "inputs": "x"}, "UNKNOWN_ARGUMENT"),
-        ({"graph_id": "echo", "budgets": {"llm_calls": 1}}, "UNKNOWN_ARGUMENT"),
+        ({"graph_id": "echo", "budgets": {"llm_calls": 1}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": [1]}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": "max_nodes"}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": True}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": 2.0}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": 0}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": -1}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": "3"}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_nodes": None}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"max_tokens": 10**15 + 1}}, "INVALID_BUDGETS"),
+        ({"graph_id": "echo", "budgets": {"on_budget": {"goto": ["a"]}}}, "INVALID_BUDGETS"),
+        ({"graph_id": "bounded", "budgets": {"on_budget": "pause"}}, "INVALID_BUDGETS"),
         ({"graph_id": "echo", "input": {"__run": 1}}, "RESERVED_KEY"),
         ({"graph_id": "echo", "input": "x" * 10_000_000}, "INPUT_TOO_LARGE"),
         ({"graph_id": "echo", "input": "x" * (DEFAULTS.input_bytes + 1)}, "INPUT_TOO_LARGE"),
@@ -111,6 +123,7 @@ SCHEMA = {"type": "object", "required": ["topic"], "properties": {"topic": {"typ
 async def test_start_refuses_and_makes_no_run(tools: Tools, arguments: dict[str, Any], code: str) -> None:
     await tools.ok("graph_create", spec=echo())
     await tools.ok("graph_create", spec=echo("strict", input_schema=SCHEMA))
+    await tools.ok("graph_create", spec=echo("bounded", budgets={"max_nodes": 3}))
     refusal = await tools.refused("graph_run_start", **arguments)
     assert refusal["error_code"] == code
     assert refusal["retryable"] is False

@@ -41,6 +41,8 @@ class Shape:
     """The fields of the graph itself: `input_schema`, `reducers`, `budgets`, ..."""
     output: Output
     max_iterations: int = 0
+    elsewhere: int = 0
+    """The nodes that `on_budget` can lead to: whatever there is can have fired before them."""
 
     @cached_property
     def reads(self) -> list[Sequence[Read]]:
@@ -81,5 +83,7 @@ class Shape:
     def upstream(self, place: int) -> int:
         """The nodes that can have fired before it does."""
         own = 1 << place
+        if self.elsewhere & own:
+            return self.built.reachable
         found = self.built.ancestors(place)
         return found if self.built.in_cycle & own else found & ~own

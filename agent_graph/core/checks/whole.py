@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import conflicts, cycles, iterations, results
-from agent_graph.core.checks import acting, endings, outcomes, quorums, reading, rounds, routing
+from agent_graph.core.checks import acting, cheapest, endings, outcomes, quorums, reading, rounds, routing
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
@@ -34,15 +34,18 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
     ways = wiring.ways(built)
     least = iterations.default_bound(iterations.loop_bounds(wiring), built)
     declared = top.get("max_iterations")
+    racing = conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
+    elsewhere = built.reach(wiring.elsewhere)
+    built.reachable |= elsewhere  # from here on: on the way to it nothing runs beside it
     output, ambiguous = results.infer(wiring, built, ways, declared=top.get("output_key", ""))
     bound = least if declared is None else declared
-    shape = Shape(wiring.nodes, wiring.index, built, ways, top, output, bound)
+    shape = Shape(wiring.nodes, wiring.index, built, ways, top, output, bound, elsewhere)
     issues = [*_unreachable(wiring, built), *routing.router_issues(shape)]
     issues += cycles.endless_cycles(wiring, built, ways)
     if declared is not None:
         issues += iterations.too_few(wiring, built, ways, declared=declared)
-    issues += conflicts.write_conflicts(wiring, built, ways, reducers=top.get("reducers", {}))
-    issues += ambiguous
+    issues += cheapest.below_shortest(wiring, ways, budgets=top.get("budgets", {}))
+    issues += [*racing, *ambiguous]
     issues += _of(shape)
     compiled: JsonObject = {
         "topology": built.to_json(),

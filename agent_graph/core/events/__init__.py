@@ -20,6 +20,7 @@ from agent_graph.core.events.approvals import (
     ApprovalWithdrawn,
 )
 from agent_graph.core.events.base import Fact
+from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
     CacheHit,
     FiringCancelled,
@@ -58,6 +59,9 @@ __all__ = [
     "ApprovalOpened",
     "ApprovalVoted",
     "ApprovalWithdrawn",
+    "BudgetGranted",
+    "BudgetRefused",
+    "BudgetSettled",
     "CacheHit",
     "Event",
     "FACTS",
@@ -113,8 +117,8 @@ FACTS: dict[str, FactType] = {
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, FrameFailed, FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, TimerSet,
-        TimerFired, SignalAwaited, SignalReceived, Warned,
+        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
+        BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

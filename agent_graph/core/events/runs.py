@@ -12,7 +12,8 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class RunAccepted(Fact):
-    """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`)."""
+    """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`); `budgets` those
+    in force where they are not the graph's own (`budgets.tightened`)."""
 
     type: ClassVar[str] = "run_accepted"
     run_id: str
@@ -23,6 +24,7 @@ class RunAccepted(Fact):
     model: str = ""
     started_by: str = ""
     limits: JsonObject = field(default_factory=dict)
+    budgets: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

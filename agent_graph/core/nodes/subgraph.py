@@ -44,13 +44,11 @@ class Config(NodeConfig):
     allow_recursion: bool = False
     """The graph may run itself: `graph_name` is its own name, and the version the one it stands in."""
     timeout_ms: Milliseconds | None = None
+    """Bounds all that runs inside."""
 
 
 CHOOSES: Final = False
-UNAVAILABLE: Final = {
-    **UNAVAILABLE_EVERYWHERE,
-    "timeout_ms": "nothing bounds a graph inside a graph as a whole yet; its nodes have times of their own",
-}
+UNAVAILABLE: Final = UNAVAILABLE_EVERYWHERE
 
 
 def prepare(_config: Config) -> None:

@@ -1,0 +1,149 @@
+"""`validate`: what is wrong with a graph in a file, line by line, and its repair."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from agent_graph.cli import sources
+from agent_graph.cli.desk import Desk
+from agent_graph.cli.documents import Document, Place, document, spec_of, write_back
+from agent_graph.cli.findings import github, line, sarif
+from agent_graph.cli.options import AsJson, OutFile
+from agent_graph.cli.output import DONE, REFUSED, finish, give, one_line, pretty, refuse, say
+from agent_graph.core.jsonvalue import JsonObject, compact
+from agent_graph.core.patch import PatchFailed
+from agent_graph.errors import InvalidArgument
+
+_ROUNDS: Final = 200
+"""Repairs made one after the other, at most."""
+LEVELS: Final = ("structure", "semantic", "strict")
+FORMATS: Final = ("text", "json", "sarif", "github")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command("validate")(validate)
+
+
+def validate(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON or YAML; - reads stdin.", show_default=False)],
+    *, level: Annotated[str, typer.Option(help="structure, semantic or strict (no warnings).")] = "semantic",
+    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs there are; of stdin, print the result.")] = False,
+    kind: Annotated[str, typer.Option("--format", help="text, json, sarif or github.")] = "text",
+    output: OutFile = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Check a graph without storing it: everything that is wrong at once, with its place and its repair."""
+    kind = "json" if as_json else kind
+
+    async def work() -> int:
+        from agent_graph.cli.graphs import nowhere
+
+        _known("level", level, LEVELS)
+        _known("format", kind, FORMATS)
+        async with nowhere() as desk:
+            sources.check_no_template(file)
+            found = sources.read_document(file, limits=desk.settings.limits)
+            answer = await _checked(desk, found, level)
+            if fix and answer["ok"]:
+                found, answer = await _repaired(desk, found, answer, level=level, output=output)
+        if not answer["ok"]:
+            return refuse(answer, as_json=kind == "json")
+        _tell(found, answer, kind=kind, output=None if fix else output, silent=fix and file == sources.STDIN)
+        return DONE if answer["data"]["valid"] else REFUSED
+
+    finish(work(), as_json=kind == "json")
+
+
+def _known(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise InvalidArgument(f"--{name} can be {', '.join(known)}, not {given!r}", argument=name)
+
+
+async def _checked(desk: Desk, found: Document, level: str) -> Any:
+    return await desk.call("graph_validate", {"spec": spec_of(found) or {"name": ""}, "level": level})
+
+
+async def _repaired(
+    desk: Desk, found: Document, answer: Any, *, level: str, output: Path | None
+) -> tuple[Document, Any]:  # fmt: skip
+    """One repair after the other, each checked; then the file is written, or printed where it came by stdin."""
+    before = found.text
+    useless: set[str] = set()
+    for _ in range(_ROUNDS):
+        issue = next((one for one in answer["data"]["issues"] if one.get("fix") and compact(one) not in useless), None)
+        if issue is None:
+            break
+        try:
+            text = found.mended(issue["fix"])
+        except PatchFailed as error:
+            say(f"not repaired: {issue['code']} at {issue['pointer'] or '/'}: {one_line(str(error))}")
+            useless.add(compact(issue))
+            continue
+        found = document(found.name, text.encode(), limits=desk.settings.limits)
+        answer = await _checked(desk, found, level)
+        say(f"repaired: {issue['code']} at {issue['pointer'] or '/'}: {one_line(str(issue['message']))}")
+    if output is not None or found.name == sources.named(sources.STDIN):
+        give(found.text, to=output)
+    elif found.text != before:
+        write_back(Path(found.name), found.text, before=before.encode())
+    return found, answer
+
+
+def _tell(found: Document, answer: Any, *, kind: str, output: Path | None, silent: bool) -> None:
+    """The findings: for people on stderr, in every other form on stdout, unless that has the graph on it."""
+    issues: list[JsonObject] = answer["data"]["issues"]
+    places = found.places({str(one) for issue in issues for one in (issue["pointer"], *_related(issue))})
+    if kind == "text":
+        for issue in issues:
+            _say_line(line(found.name, issue, places[str(issue["pointer"])]), str(issue["severity"]))
+            if issue.get("fix"):
+                say(f"    repair: {compact(issue['fix'])}")
+        _conclude(found, answer, silent=silent)
+    elif not silent:
+        give(_formatted(found, answer, places, kind=kind), to=output)
+
+
+def _formatted(found: Document, answer: Any, places: dict[str, Place], *, kind: str) -> str:
+    issues = answer["data"]["issues"]
+    if kind == "sarif":
+        return pretty(sarif(found.name, issues, places))
+    if kind == "github":
+        return "\n".join(github(found.name, issue, places[issue["pointer"]]) for issue in issues)
+    for issue in issues:
+        issue["line"], issue["column"] = places[issue["pointer"]]
+    return pretty(answer)
+
+
+def _conclude(found: Document, answer: Any, *, silent: bool) -> None:
+    data = answer["data"]
+    if data["valid"]:
+        if not silent:
+            version = data.get("graph_version", f"as far as its {data['level']} goes")
+            give(f"{data.get('graph_id', found.name)} is valid: {version}")
+        return
+    counts = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in data["counts"].items() if number]
+    fixable = sum(1 for issue in data["issues"] if issue.get("fix"))
+    hint = f"; --fix makes {fixable} of the repairs" if fixable else ""
+    say(f"SPEC_INVALID: {found.name} is not valid: {', '.join(counts)}{hint}")
+
+
+def _related(issue: JsonObject) -> list[str]:
+    related = issue.get("related")
+    return [str(one) for one in related] if isinstance(related, list) else []
+
+
+def _say_line(text: str, severity: str) -> None:
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("NO_COLOR"):
+        say(text)
+        return
+    colour = {"error": "red", "warning": "yellow"}.get(severity, "cyan")
+    where, word, rest = text.partition(f": {severity} ")
+    typer.secho(where, err=True, nl=False, bold=True)
+    typer.secho(word, err=True, nl=False, fg=colour, bold=True)
+    typer.secho(rest, err=True)

@@ -1,0 +1,37 @@
+"""Takes a frame from all it does to other nodes (engine.md 6); says nothing of why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_graph.core.firing import Token, merged
+from agent_graph.core.frames import Frame
+from agent_graph.core.graph import SPECIAL_TARGETS
+from agent_graph.core.merge import Conflict
+
+
+def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
+    """End all that is active in `frame`, and put what it knew as one token on a virtual edge to each target.
+
+    Returns the conflicts that meet in it.
+    """
+    known = [Token(firing.past, firing.tips, firing.depth - 1) for firing in frame.running.values()]
+    known += [token for queue in frame.tokens.values() for token in queue]
+    token, met = merged(known, frame.state), frame.state.conflicts([token.past for token in known])
+    for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft):
+        held.clear()
+    frame.enabled, frame.running_set, frame.active = [], 0, 0
+    nodes = [frame.graph.index[target] for target in targets if target not in SPECIAL_TARGETS]
+    for node in nodes:
+        give(frame, node, token)
+    if len(nodes) < len(targets) or not targets:
+        frame.ended.append(token)
+    frame.settle(nodes)
+    return met
+
+
+def give(frame: Frame, node: int, token: Token) -> None:
+    """Put a token on a virtual edge to a node."""
+    frame.given[node] = token
+    frame.full.setdefault(node, set())
+    frame.active |= 1 << node
