@@ -137,3 +137,21 @@ def is_lost(firing: Firing, frame: Frame) -> bool:
     assert frame.part is not None, "only a region ends so"
     inside = firing.frame.path.startswith(frame.path)
     return inside and not (firing.frame is frame and firing.node == frame.part.region.exit)
+
+
+def inside(frame: Frame) -> list[Frame]:
+    """The regions in a frame, and those in them."""
+    return [one for region in frame.regions.open.values() for one in (region, *inside(region))]
+
+
+def known(frame: Frame) -> list[Token]:
+    """What all that is active in a frame knew; of a region whose join has fired that of the join alone."""
+    part = frame.part
+    firings = list(frame.running.values())
+    if part is not None and part.closed:
+        firings = [firing for firing in firings if firing.node == part.region.exit]
+    tokens = [Token(firing.past, firing.tips, firing.depth - 1) for firing in firings]
+    if part is not None and part.closed:
+        return tokens
+    tokens += [token for queue in frame.tokens.values() for token in queue]
+    return tokens if part is None else [*tokens, *part.arrived.values()]
