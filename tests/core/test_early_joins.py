@@ -325,3 +325,19 @@ def test_branches_of_which_one_counts_may_write_one_key() -> None:
     at = play(graph)
     assert canonical_record(graph, at.log)["final_state"] == [1]
     assert at.facts(e.WriteConflict) == []
+
+
+def test_a_budget_that_goes_elsewhere_takes_what_the_region_knew_with_it() -> None:
+    first = [llm(name, output_key=name) for name in "ab"]
+    nodes = [plain("s"), *first, llm("a2", output_key="a2"), join("j", "a2", "b"), plain("z"),
+             {"id": "short", "type": "passthrough"}]  # fmt: skip
+    graph = compiled(
+        nodes, "s>a s>b a>a2 a2>j b>j j>z z>END short>END", output_key="a",
+        budgets={"max_llm_calls": 2, "on_budget": {"goto": ["short"]}},
+    )  # fmt: skip
+    at = play(graph).answer("s#1/a#1", "kept")
+    assert (at.run.status, [*at.run.frames], at.run.parts) == ("completed", [""], {})
+    assert canonical_record(graph, at.log)["final_state"] == ["kept"]
+    assert sorted(cancelled(at)) == ["s#1/a2#1", "s#1/b#1"]
+    again = folded(graph, at.log)
+    assert state(again) == state(at.run)
