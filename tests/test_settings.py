@@ -109,7 +109,7 @@ def test_every_limit_can_be_set_up_to_its_ceiling_and_not_above(name: str) -> No
 
 def test_a_limit_nothing_acts_on_yet_is_refused(tmp_path: Path) -> None:
     wrong = refusal(AGENT_GRAPH_LIMITS__FRAME_DEPTH="4")
-    assert "AGENT_GRAPH_LIMITS__FRAME_DEPTH is set, but frames inside one another are not there yet" in wrong.message
+    assert "AGENT_GRAPH_LIMITS__FRAME_DEPTH is set, but eight frames stand inside one another" in wrong.message
     assert "limits.frame_depth" in refusal(**written(tmp_path, "[limits]\nframe_depth = 4")).message
 
 

@@ -64,6 +64,7 @@ def look(frame: Frame) -> None:
     if len(part.arrived) < enough and _more_can_come(frame, part):
         return
     part.closed = True
+    frame.nth[leave] = 1
     edges = sorted(part.arrived)
     taken = [part.arrived[edge] for edge in edges] or [part.forked]
     firing = frame.fire(leave, taken, Turn(edges, leave, 1, "1"))

@@ -1,4 +1,4 @@
-"""Eleven shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Twelve shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
@@ -65,6 +65,11 @@ WAITING = spec(
     node("w", "signal", name="go", output_key="told"), join("j", ["a", "b", "told"], "all", "collect_array"),
     asks("end", "all"), edges="s>a s>b a>t b>w t>j w>j j>end end>END", output_key="end", name="waiting",
 )  # fmt: skip
+BUDGETED = spec(
+    node("l", "loop", entry="try", exit="end", max_iterations=3), asks("try", "loops.l"), asks("weigh", "try"),
+    asks("end", "weigh"), edges="try>weigh weigh>l end>END", output_key="end", name="budgeted",
+    budgets={"max_llm_calls": 2, "max_nodes": 6, "max_tokens": 8_000, "on_budget": "pause"},
+)  # fmt: skip
 ITEMS = spec(
     put("s", xs=[[1, 2], [3], [], [4, 5, 6]]),
     node("map", "parallel", for_each={"path": "xs"}, entry="w", join="take", max_parallelism=3, output_key="all"),
@@ -86,7 +91,7 @@ PARTS = (PART,)
 """Graphs that others run: stored before these."""
 SHAPES = {
     graph["name"]: graph
-    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, WAITING)
+    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, BUDGETED, WAITING)
 }
 
 
