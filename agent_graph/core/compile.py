@@ -57,7 +57,7 @@ def compile_graph(
     from agent_graph.core.checks.repairs import proved
 
     def check(mended: JsonValue) -> tuple[bool, tuple[Issue, ...]]:
-        again = _compiled(mended, limits, stored, level if found.judged else "structure")
+        again = _compiled(mended, limits, stored, level)
         return again.judged, again.issues
 
     return replace(found, issues=proved(raw, found.issues, judged=found.judged, check=check))

@@ -123,8 +123,7 @@ def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnsw
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
-        run.out.pop(firing.path, None)
-        run.open[firing.path] = firing
+        run.hear(firing)
 
 
 def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished) -> None:

@@ -200,3 +200,10 @@ class Run:
     def hand_over(self, path: str) -> None:
         """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""
         self.out[path] = self.open.pop(path)
+
+    def hear(self, firing: Firing) -> None:
+        """An answer has come: the firing wants a step, after all that do. In a folded run it is there already, for
+        nobody has taken its effect, and still it is the last."""
+        self.out.pop(firing.path, None)
+        self.open.pop(firing.path, None)
+        self.open[firing.path] = firing

@@ -30,7 +30,7 @@ from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, END_RUN, Graph
-from agent_graph.core.outcome import came_to, ways_on
+from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -92,14 +92,13 @@ def _steps(run: Run) -> list[Action]:
 
 def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
-    if isinstance(last, e.NodeFailed) and last.targets is None:
-        return True
-    if isinstance(last, e.NodeFinished | e.NodeFailed) and firing.frame.part is not None:
-        return True  # it may have closed a region
-    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+    if not isinstance(last, e.ENDS):
         return False
-    graph = firing.frame.graph
-    return END_RUN in ways_on(graph, firing.node, last.targets)
+    if firing.frame.part is not None:
+        return True  # it may have closed a region
+    if last.targets is not None:
+        return END_RUN in last.targets
+    return isinstance(last, e.NodeFailed) or firing.frame.graph.topology.ends_run_behind(firing.node)
 
 
 def _lost(run: Run) -> tuple[Record, ...]:

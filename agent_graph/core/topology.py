@@ -80,6 +80,10 @@ class Topology:
         region = self.regions.get(node)
         return node if region is None else region.exit
 
+    def ends_run_behind(self, node: int) -> bool:
+        """Whether a firing of `node` that chooses nothing ends the run."""
+        return bool(self.ends_run >> self.leaves_by(node) & 1)
+
     def feeders(self, edge: int) -> int:
         """The nodes from which a path leads to `edge` that avoids the edge's target (the target itself left out).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
@@ -110,6 +110,8 @@ class Event:
     fact: Fact
 
 
+ENDS: Final = (NodeFinished, NodeFailed)
+"""The facts that end a firing."""
 FactType: TypeAlias = type[Fact]
 FACTS: dict[str, FactType] = {
     cls.type: cls
