@@ -48,9 +48,9 @@ def graph_of(scenario: Scenario) -> Graph:
     for spec in scenario.graphs:
         made = compile_graph(spec, stored=stored)
         assert made.graph is not None, [issue.to_json() for issue in made.issues if issue.severity == "error"]
-        stored[made.graph.name, ""] = stored[made.graph.name, made.graph.version] = made.graph
-    _COMPILED[scenario.number] = made.graph
-    return made.graph
+        graph = _COMPILED[scenario.number] = made.graph
+        stored[graph.name, ""] = stored[graph.name, graph.version] = graph
+    return _COMPILED[scenario.number]
 
 
 def answer_of(scenario: Scenario, firing: str) -> str:
