@@ -154,12 +154,16 @@ class Run:
         return any(mutex.waiting for mutex in lines) and not any(mutex.following for mutex in lines)
 
     @property
+    def stands_still(self) -> bool:
+        """Its time is over, and it asks for more: nothing is begun meanwhile."""
+        return self.ledger is not None and self.ledger.stands_still
+
+    @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        still = self.ledger is not None and self.ledger.stands_still
         next_ = any(mutex.following for mutex in self.mutexes.values())
         going = next_ or self.open or self.out or self.queue or self.pausing
-        moving = self.closing or self.met or self.ending or self.deadlocked or (going and not still)
+        moving = self.closing or self.met or self.ending or self.deadlocked or (going and not self.stands_still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
             return "waiting"
         return self.lifecycle

@@ -143,8 +143,7 @@ def _end(run: Run, frame: Frame) -> Iterator[Record]:
 
 def calls_unheard_of(run: Run) -> bool:
     """Whether a call is wanted that the log says was made: whoever made it has not told of an answer."""
-    still = run.ledger is not None and run.ledger.stands_still
-    if run.lifecycle != "running" or run.failure is not None or still:
+    if run.lifecycle != "running" or run.ending or run.stands_still:
         return False
     return any(_was_made(firing, step(run, firing)) for firing in run.open.values())
 

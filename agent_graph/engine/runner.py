@@ -159,9 +159,7 @@ class Runner:
         now_ms = self._journal.now_ms()
         if self._unreached is None:
             return waits.due(self.run, now_ms)
-        if over := spending.overdue(self.run, now_ms):
-            self._unreached = None
-        return over
+        return spending.overdue(self.run, now_ms)
 
     async def _sleep(self) -> None:
         """Until something is heard or asked, or the clock ends what some firing waits for."""
@@ -239,8 +237,10 @@ class Runner:
     async def _advance(self) -> None:
         """Record what may happen now and start the calls it allows. One commit holds at most one end of each firing;
         starts ride on the commit that enabled them."""
-        if self._unreached is not None and self.run.cancel_reason is None:
-            return  # nothing new is begun before the run is interrupted
+        if self._unreached is not None:
+            if not self.run.ending and not self.run.stands_still:
+                return  # nothing new is begun before the run is interrupted
+            self._unreached = None
         journal = self._journal
         performs: list[Perform] = []
         while True:

@@ -12,7 +12,9 @@ from agent_graph.core.budgets import tightened
 from agent_graph.core.effects import CallModel
 from agent_graph.core.outcome import final_state, state
 from agent_graph.core.record import canonical_record
+from agent_graph.core.render import mermaid
 from agent_graph.core.scheduler import calls_unheard_of, decide
+from agent_graph.core.ways import taken, ways
 from agent_graph.errors import InvalidBudgets
 from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, router, writes
 
@@ -430,6 +432,19 @@ def test_the_run_goes_on_elsewhere_with_all_it_knew_and_nothing_else_goes_on() -
     same_after_every_cut(played)
     late = e.ModelAnswered("b#1", {"text": "late"})
     assert played.feed(late).run.frame is not None
+
+
+def test_where_on_budget_leads_is_drawn_and_counted() -> None:
+    played = worked("short").answer("a#1", "one")
+    drawn = [way for way in ways(played.graph) if way.transitions == ("on_budget",)]
+    assert [(way.source, way.target, way.label) for way in drawn] == [("START", "short", "on budget")]
+    counts = taken(played.graph, [event.fact for event in played.log])
+    assert counts["START", "on_budget", "short"] == counts["START", "", "p"] == 1
+    assert "on budget" in mermaid(played.graph).text
+    nowhere = compiled([llm("a"), llm("b")], IN_A_ROW, budgets=leading(max_llm_calls=1))
+    assert [way.target for way in ways(nowhere) if way.label == "on budget"] == ["END"]
+    failed = chain(max_llm_calls=1).answer("a#1")
+    assert "on_budget" not in {way for _, way, _ in taken(failed.graph, [event.fact for event in failed.log])}
 
 
 def test_it_can_be_the_end_that_the_run_goes_to() -> None:

@@ -1,4 +1,4 @@
-"""Ten shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Eleven shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ LONG = spec(
     transform("step", {"op": "append", "path": "log", "value": "x" * 400}), asks("end", "loops.l"),
     edges="step>l end>END", output_key="end", name="long", reducers={"log": "append"},
 )  # fmt: skip
+BUDGETED = spec(
+    node("l", "loop", entry="try", exit="end", max_iterations=3), asks("try", "loops.l"), asks("weigh", "try"),
+    asks("end", "weigh"), edges="try>weigh weigh>l end>END", output_key="end", name="budgeted",
+    budgets={"max_llm_calls": 2, "max_nodes": 6, "max_tokens": 8_000, "on_budget": "pause"},
+)  # fmt: skip
 ITEMS = spec(
     put("s", xs=[[1, 2], [3], [], [4, 5, 6]]),
     node("map", "parallel", for_each={"path": "xs"}, entry="w", join="take", max_parallelism=3, output_key="all"),
@@ -79,7 +84,10 @@ INSIDE = spec(
 )  # fmt: skip
 PARTS = (PART,)
 """Graphs that others run: stored before these."""
-SHAPES = {graph["name"]: graph for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE)}
+SHAPES = {
+    graph["name"]: graph
+    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, BUDGETED)
+}
 
 
 def says(prompt: str) -> str:
