@@ -57,7 +57,7 @@ def compile_graph(
     from agent_graph.core.checks.repairs import proved
 
     def check(mended: JsonValue) -> tuple[bool, tuple[Issue, ...]]:
-        again = _compiled(mended, limits, stored, level if found.judged else "structure")
+        again = _compiled(mended, limits, stored, level)
         return again.judged, again.issues
 
     return replace(found, issues=proved(raw, found.issues, judged=found.judged, check=check))
@@ -163,6 +163,8 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
 
     built = wiring.topology()
     built.regions, found = regions.over_data(wiring, built)
+    built.early, more = regions.early(wiring, built)
+    found += more
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)
