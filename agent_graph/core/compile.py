@@ -163,6 +163,8 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
 
     built = wiring.topology()
     built.regions, found = regions.over_data(wiring, built)
+    built.extents, holes = regions.put_up_with(wiring, built)
+    found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import budget_folds, budgets, mutexes, tool_facts, waits
+from agent_graph.core import budget_folds, budgets, lost_branches, mutexes, tool_facts, waits
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
@@ -143,7 +143,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
-    if firing is None or firing.attempt != fact.attempt:
+    if firing is None or firing.lost or firing.attempt != fact.attempt:
         return
     budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
@@ -155,11 +155,15 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         admit(run, firing.frame)
         settle(run, firing.frame)
         return
-    firing.frame.drop(firing)
-    admit(run, firing.frame)
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
-    fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
+    error: JsonObject = {**fact.error, **({} if "node_path" in fact.error else own)}
+    if lost_branches.lose(run, firing, error):
+        admit(run, firing.frame)
+        return
+    firing.frame.drop(firing)
+    admit(run, firing.frame)
+    fail(run, firing.frame, error)
     settle(run, firing.frame)
 
 
@@ -220,6 +224,7 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         remove(run, firing)
         forget(run, firing)
         mutexes.release(run, firing)
+        lost_branches.cancelled(firing)
         firing.frame.drop(firing)
         admit(run, firing.frame)
         settle(run, firing.frame)
@@ -306,6 +311,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.FramesOpened: _frames_opened,
     e.SignalAwaited: waits.signal_awaited,
     e.SignalReceived: waits.signal_received,
+    e.BranchFailed: lost_branches.ended,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

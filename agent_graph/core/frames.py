@@ -14,7 +14,7 @@ from itertools import chain
 
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Token, merged
+from agent_graph.core.firing import Firing, Lost, Token, merged
 from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import is_each, next_turn
@@ -45,6 +45,7 @@ class Frame:
         "item",
         "join_seen",
         "last",
+        "lost",
         "nth",
         "owner",
         "path",
@@ -73,6 +74,8 @@ class Frame:
         """The nodes it runs, all unless it is a region of its graph: a token that leaves these ends."""
         self.failure: JsonObject | None = None
         """The first failure that reached it: it is about to fail."""
+        self.lost: dict[tuple[int, int], Lost] = {}
+        """By static fork and branch: branches that are being ended."""
         self.failing = False
         """The log says that it fails."""
         self.state = State(graph.reducers)

@@ -69,6 +69,8 @@ class Topology:
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
     regions: dict[int, Region] = field(default_factory=dict)
     """By fan-out over data: what runs once for each item, in frames of its own."""
+    extents: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """By static fork that puts up with failures, by branch: the edge by which it leads to the join, and its nodes."""
     _feeders: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
     _parts: dict[int, Cycle] = field(default_factory=dict, compare=False, repr=False)
     _ancestors: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
@@ -166,7 +168,10 @@ class Topology:
             "bodies": {str(node): hex(body) for node, body in self.bodies.items()},
         }
         regions: JsonObject = {str(fork): [r.entry, r.exit, hex(r.nodes)] for fork, r in self.regions.items()}
-        return {**body, "regions": regions} if regions else body
+        extents: JsonObject = {
+            str(fork): [[edge, hex(nodes)] for edge, nodes in branches] for fork, branches in self.extents.items()
+        }
+        return body | ({"regions": regions} if regions else {}) | ({"extents": extents} if extents else {})
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Topology:
@@ -184,6 +189,10 @@ class Topology:
             regions={
                 int(fork): Region(entry, leave, int(nodes, 16))
                 for fork, (entry, leave, nodes) in body.get("regions", {}).items()
+            },
+            extents={
+                int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
+                for fork, branches in body.get("extents", {}).items()
             },
         )  # fmt: skip
 

@@ -37,7 +37,7 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
-from agent_graph.core.events.frames import FrameFailed, FramesOpened, ItemsClosed
+from agent_graph.core.events.frames import BranchFailed, FrameFailed, FramesOpened, ItemsClosed
 from agent_graph.core.events.runs import (
     RunAccepted,
     RunCancelled,
@@ -61,6 +61,7 @@ __all__ = [
     "BudgetGranted",
     "BudgetRefused",
     "BudgetSettled",
+    "BranchFailed",
     "CacheHit",
     "Event",
     "FACTS",
@@ -114,7 +115,7 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, BranchFailed, FrameFailed, FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
         BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
