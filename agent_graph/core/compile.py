@@ -57,7 +57,7 @@ def compile_graph(
     from agent_graph.core.checks.repairs import proved
 
     def check(mended: JsonValue) -> tuple[bool, tuple[Issue, ...]]:
-        again = _compiled(mended, limits, stored, level if found.judged else "structure")
+        again = _compiled(mended, limits, stored, level)
         return again.judged, again.issues
 
     return replace(found, issues=proved(raw, found.issues, judged=found.judged, check=check))
@@ -138,6 +138,10 @@ def _graph(
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
         budgets=body.get("budgets", {}),
+        extents={
+            int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
+            for fork, branches in compiled.get("extents", {}).items()
+        },
         subgraphs=dict(subgraphs),
     )
 
@@ -163,11 +167,17 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
 
     built = wiring.topology()
     built.regions, found = regions.over_data(wiring, built)
-    built.extents, holes = regions.put_up_with(wiring, built)
+    built.early, more = regions.early(wiring, built)
+    found += more
+    extents, holes = regions.put_up_with(wiring, built)
     found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)
+    if extents:
+        judged.stored["extents"] = {
+            str(fork): [[edge, hex(nodes)] for edge, nodes in branches] for fork, branches in extents.items()
+        }
     return judged, [*issues, *judged.issues]
 
 

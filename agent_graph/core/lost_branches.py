@@ -41,14 +41,14 @@ def cancelled(firing: Firing) -> None:
     """A firing of a branch that is being ended is cancelled: what it knew is the branch's."""
     frame = firing.frame
     for (fork, number), lost in frame.lost.items():
-        if frame.graph.topology.extents[fork][number][1] >> firing.node & 1 and not firing.lost:
+        if frame.graph.extents[fork][number][1] >> firing.node & 1 and not firing.lost:
             _gather(frame, lost, Token(firing.past, firing.tips, firing.depth))
 
 
 def to_end(frame: Frame) -> Iterator[tuple[list[Firing], e.BranchFailed]]:
     """By branch that is being ended: what runs in it, and the fact that follows."""
     for (fork, number), lost in frame.lost.items():
-        nodes = frame.graph.topology.extents[fork][number][1]
+        nodes = frame.graph.extents[fork][number][1]
         node = frame.graph.nodes[fork]
         running = [one for one in frame.running.values() if nodes >> one.node & 1 and not one.lost]
         yield running, e.BranchFailed(node.id, node.config.branches[number]["id"], lost.error, frame.path)
@@ -67,13 +67,13 @@ def ended(_graph: Graph, run: Run, _event: e.Event, fact: e.BranchFailed) -> Non
         return
     if not frame.lost:
         run.losing.pop(frame.path, None)
-    edge, nodes = frame.graph.topology.extents[fork][number]
+    edge, nodes = frame.graph.extents[fork][number]
     for firing in [one for one in frame.running.values() if nodes >> one.node & 1]:
         frame.drop(firing)
     leave = frame.graph.topology.edges[edge].target
     for token in _swept(frame, nodes, leave):
         _gather(frame, lost, token)
-    frame.place(edge, (Token(lost.past, lost.tips, lost.depth),))
+    frame.put(edge, Token(lost.past, lost.tips, lost.depth))
     held = [waiting for node in members(nodes) for waiting in frame.blocked_by.pop(node, ())]
     frame.settle([leave, *held])
     admit(run, frame)
@@ -100,7 +100,7 @@ def _innermost(frame: Frame, node: int) -> tuple[int, int] | None:
     """The fork and branch, of those that put up with failures, that are the closest around a node."""
     around = [
         (nodes.bit_count(), fork, number)
-        for fork, branches in frame.graph.topology.extents.items()
+        for fork, branches in frame.graph.extents.items()
         for number, (_, nodes) in enumerate(branches)
         if nodes >> node & 1
     ]

@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from agent_graph.core import early, lost_branches, mutexes, spending
 from agent_graph.core import events as e
-from agent_graph.core import lost_branches, mutexes, spending
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, END_RUN, Graph
-from agent_graph.core.outcome import came_to, ways_on
+from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -64,6 +64,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
+    if run.parts and (lost := _lost(run)):
+        return lost
     if run.met or run.closing or run.losing:
         first = (*map(Record, run.met), *_closing(run), *_losing(run))
         if first:
@@ -72,7 +74,7 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(_steps(run) or (() if frame.running else _end(run, frame)))
+    return tuple(_steps(run) or (() if frame.busy else _end(run, frame)))
 
 
 def _steps(run: Run) -> list[Action]:
@@ -90,12 +92,22 @@ def _steps(run: Run) -> list[Action]:
 
 def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
-    if isinstance(last, e.NodeFailed) and last.targets is None:
-        return True
-    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+    if not isinstance(last, e.ENDS):
         return False
-    graph = firing.frame.graph
-    return END_RUN in ways_on(graph, firing.node, last.targets)
+    if firing.frame.part is not None:
+        return True  # it may have closed a region
+    if last.targets is not None:
+        return END_RUN in last.targets
+    return isinstance(last, e.NodeFailed) or firing.frame.graph.topology.ends_run_behind(firing.node)
+
+
+def _lost(run: Run) -> tuple[Record, ...]:
+    """End what runs in regions whose join has fired without it."""
+    found: dict[str, Firing] = {}
+    for frame in run.parts.values():
+        if early.ended(frame):
+            found |= {firing.path: firing for firing in run.running if early.is_lost(firing, frame)}
+    return tuple(_cancel(found.values(), run, "the others were enough"))
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
@@ -151,8 +163,7 @@ def _end(run: Run, frame: Frame) -> Iterator[Record]:
 
 def calls_unheard_of(run: Run) -> bool:
     """Whether a call is wanted that the log says was made: whoever made it has not told of an answer."""
-    still = run.ledger is not None and run.ledger.stands_still
-    if run.lifecycle != "running" or run.failure is not None or still:
+    if run.lifecycle != "running" or run.ending or run.stands_still:
         return False
     return any(_was_made(firing, step(run, firing)) for firing in run.open.values())
 

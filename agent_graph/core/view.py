@@ -52,12 +52,12 @@ class View:
         if not self._stale(name):
             by_id = name in self._frame.graph.index
             found = self._frame.state.read(("outputs", name), self._firing.past) if by_id else self.read(name)
-        return self._collected(name) if found is MISSING and self._frame.graph.topology.extents else found
+        return self._collected(name) if found is MISSING and self._frame.graph.extents else found
 
     def _collected(self, name: str) -> MaybeJson:
         """``{error}`` for what a failed static branch would have left, where its `parallel` collects failures."""
         frame, past = self._frame, self._firing.past
-        for fork, branches in frame.graph.topology.extents.items():
+        for fork, branches in frame.graph.extents.items():
             config = frame.graph.nodes[fork].config
             if config.fail_policy != "collect_partial" or config.join != self._firing.declared.id:
                 continue
@@ -69,7 +69,7 @@ class View:
 
     def _own(self, nodes: int) -> int:
         """The nodes of a branch without those whose failures a fork inside it puts up with."""
-        for branches in self._frame.graph.topology.extents.values():
+        for branches in self._frame.graph.extents.values():
             for _, inner in branches:
                 nodes &= ~inner if inner != nodes and inner & ~nodes == 0 else -1
         return nodes

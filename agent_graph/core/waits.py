@@ -35,7 +35,7 @@ def next_due_ms(run: Run) -> int | None:
 
 def wake_ms(run: Run) -> int | None:
     """When somebody must look at the run although nobody drives it; gates tell that themselves."""
-    return min(_moments(run), default=None) if run.waits else None
+    return min(_moments(run), default=None) if run.waits or run.ledger is not None else None
 
 
 def _moments(run: Run) -> list[int]:

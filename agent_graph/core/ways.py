@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_graph.core.events import Fact, FramesOpened, NodeFailed, NodeFinished, RouteTaken, RunStarted
+from agent_graph.core.budgets import ON_BUDGET
+from agent_graph.core.events import BudgetRefused, Fact, FramesOpened, NodeFailed, NodeFinished, RouteTaken, RunStarted
 from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact
 
@@ -41,6 +42,9 @@ def ways(graph: Graph) -> tuple[Way, ...]:
     """All of them, each once: the entry, then node by node in the order of engine.md 2."""
     entry = graph.nodes[graph.topology.edges[0].target].id
     found = [Way(START, entry)]
+    way: Any = graph.budgets.get(ON_BUDGET)
+    if isinstance(way, dict):
+        found += [Way(START, target, (ON_BUDGET,), "on budget") for target in dict.fromkeys(way["goto"] or [END])]
     labels = _edge_labels(graph.spec)
     for node in graph.nodes:
         chooses = node.type in _CHOOSERS and not getattr(node.config, "graph_name", "")
@@ -67,7 +71,10 @@ def taken(graph: Graph, facts: Iterable[Fact]) -> dict[WayKey, int]:
     counts: dict[WayKey, int] = {}
     for fact in facts:
         if isinstance(fact, RunStarted):
-            chosen = [(way, "") for way in by_source[START]]
+            chosen = [(way, "") for way in by_source[START] if not way.transitions]
+        elif isinstance(fact, BudgetRefused):
+            goes = fact.then == "goto"
+            chosen = [(way, ON_BUDGET) for way in by_source[START] if goes and way.transitions]
         elif isinstance(fact, FramesOpened):
             items = [way for way in by_source.get(node_of(graph, fact.firing), []) if EACH in way.transitions]
             chosen = [(way, EACH) for way in items] * fact.count
@@ -106,7 +113,8 @@ def _after_error(targets: tuple[str, ...], found: list[Way]) -> Iterator[tuple[W
 def node_of(graph: Graph, firing: str) -> str:
     """The node of `graph` that a firing is of; "" when it is of a graph inside."""
     *owners, last = firing.split("/")
-    over_data = all(graph.index.get(owner.partition("#")[0]) in graph.topology.regions for owner in owners)
+    regions = graph.topology.regions.keys() | graph.topology.early.keys()
+    over_data = all(graph.index.get(owner.partition("#")[0]) in regions for owner in owners)
     return last.partition("#")[0] if over_data else ""
 
 

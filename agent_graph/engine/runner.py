@@ -21,7 +21,7 @@ from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
-from agent_graph.engine.journal import ENDS, Journal
+from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.engine.tool_calls import call_tool
@@ -159,9 +159,7 @@ class Runner:
         now_ms = self._journal.now_ms()
         if self._unreached is None:
             return waits.due(self.run, now_ms)
-        if over := spending.overdue(self.run, now_ms):
-            self._unreached = None
-        return over
+        return spending.overdue(self.run, now_ms)
 
     async def _sleep(self) -> None:
         """Until something is heard or asked, or the clock ends what some firing waits for."""
@@ -239,8 +237,10 @@ class Runner:
     async def _advance(self) -> None:
         """Record what may happen now and start the calls it allows. One commit holds at most one end of each firing;
         starts ride on the commit that enabled them."""
-        if self._unreached is not None and self.run.cancel_reason is None:
-            return  # nothing new is begun before the run is interrupted
+        if self._unreached is not None:
+            if not self.run.ending and not self.run.stands_still:
+                return  # nothing new is begun before the run is interrupted
+            self._unreached = None
         journal = self._journal
         performs: list[Perform] = []
         while True:
@@ -319,4 +319,4 @@ def _failed(fact: e.Fact) -> TypeGuard[e.NodeFailed]:
 
 
 def _finishes(action: Action) -> bool:
-    return isinstance(action, Record) and isinstance(action.fact, ENDS)
+    return isinstance(action, Record) and isinstance(action.fact, e.ENDS)

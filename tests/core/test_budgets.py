@@ -12,7 +12,9 @@ from agent_graph.core.budgets import tightened
 from agent_graph.core.effects import CallModel
 from agent_graph.core.outcome import final_state, state
 from agent_graph.core.record import canonical_record
+from agent_graph.core.render import mermaid
 from agent_graph.core.scheduler import calls_unheard_of, decide
+from agent_graph.core.ways import taken, ways
 from agent_graph.errors import InvalidBudgets
 from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, router, writes
 
@@ -202,6 +204,13 @@ def test_a_call_that_another_run_has_paid_for_is_given_back() -> None:
     assert kinds(played, "budget_settled") == [e.BudgetSettled("a#1", 1, 0, llm_calls=0)]
     assert played.answer("b#1").run.status == "completed"
     same_after_every_cut(played)
+
+
+def test_a_call_that_no_budget_counts_is_not_settled() -> None:
+    played = chain(max_nodes=9)
+    played.calls.clear()
+    played.go(e.NodeRetried("a#1", NO_CONNECT, 0), e.TimerFired("a#1")).answer("a#1").answer("b#1")
+    assert budget_facts(played) == ["budget_granted", "budget_granted"]
 
 
 def test_a_call_in_flight_that_is_made_again_after_a_crash_is_the_one_that_was_granted() -> None:
@@ -432,6 +441,29 @@ def test_the_run_goes_on_elsewhere_with_all_it_knew_and_nothing_else_goes_on() -
     assert played.feed(late).run.frame is not None
 
 
+def test_where_on_budget_leads_is_drawn_and_counted() -> None:
+    played = worked("short").answer("a#1", "one")
+    drawn = [way for way in ways(played.graph) if way.transitions == ("on_budget",)]
+    assert [(way.source, way.target, way.label) for way in drawn] == [("START", "short", "on budget")]
+    counts = taken(played.graph, [event.fact for event in played.log])
+    assert counts["START", "on_budget", "short"] == counts["START", "", "p"] == 1
+    assert "on budget" in mermaid(played.graph).text
+    nowhere = compiled([llm("a"), llm("b")], IN_A_ROW, budgets=leading(max_llm_calls=1))
+    assert [way.target for way in ways(nowhere) if way.label == "on budget"] == ["END"]
+    failed = chain(max_llm_calls=1).answer("a#1")
+    assert "on_budget" not in {way for _, way, _ in taken(failed.graph, [event.fact for event in failed.log])}
+
+
+def test_a_node_that_fires_for_every_token_fires_for_that_one_too() -> None:
+    nodes = [llm("a"), llm("b"), writes("x", x=1), {**writes("m", m=1)}]
+    nodes[3]["config"]["merge"] = "each"
+    graph = compiled(nodes, "a>b b>END x>m m>END", output_key="m", budgets=leading("m", "x", max_llm_calls=1))
+    played = play(graph).answer("a#1", "one")
+    assert played.run.status == "completed"
+    assert [fact.firing for fact in played.facts_of("m")] == ["m#0.1", "m#1.1"]
+    same_after_every_cut(played)
+
+
 def test_it_can_be_the_end_that_the_run_goes_to() -> None:
     graph = compiled([llm("a", output_key="x"), llm("b", output_key="y")], IN_A_ROW, output_key="x",
                      budgets=leading("END", max_llm_calls=1))  # fmt: skip
@@ -505,6 +537,10 @@ def test_a_run_has_its_time_from_its_start_on() -> None:
     played.go(e.RunStarted())
     assert spending.deadline_ms(played.run) == 4_500
     assert spending.overdue(played.run, 4_499) == ()
+    assert played.run.ledger is not None
+    assert played.run.ledger.view() == {
+        "max_wall_clock_ms": {"max": 500, "deadline_at_ms": 4_500}, "on_budget": "fail",
+    }  # fmt: skip
     assert spending.overdue(played.run, 4_600) == (e.BudgetRefused("max_wall_clock_ms", 500, 600),)
 
 

@@ -195,3 +195,18 @@ def test_branches_that_may_fail_alone_are_parts_of_their_own(nodes: list[dict[st
     whole = [fork("ignore", "a", "b"), *nodes, join()]
     found = compile_graph({"name": "g", "entry": entry, "nodes": whole, "edges": wires})
     assert ("REGION_NOT_CLOSED", "/nodes/0/config/join") in [(one.code, one.pointer) for one in found.issues]
+
+
+def test_a_join_that_does_not_wait_for_all_has_no_branches_that_may_fail_alone() -> None:
+    nodes = [fork("ignore", "a", "b"), llm("a"), llm("b"), join("a", wait="any")]
+    found = compile_graph({"name": "g", "entry": "p", "nodes": nodes})
+    assert [(one.code, one.pointer) for one in found.issues if one.severity == "error"] == [
+        ("REGION_NOT_CLOSED", "/nodes/0/config/join")
+    ]
+
+
+def test_what_is_missing_for_other_reasons_is_no_error_of_a_branch() -> None:
+    nodes = [fork("collect_partial", "a", "b"), llm("a"), router("b", "k", {"x": ["c"]}, ["j"]),
+             llm("c", output_key="rc"), join("a", "c", "rc", "topic")]  # fmt: skip
+    at = play(compiled(nodes, "a>j c>j j>END"), {"k": ""}).answer("a#1", "A")
+    assert final_state(at.run) == (["A", None, None, None],)

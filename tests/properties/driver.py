@@ -164,10 +164,13 @@ def seal(event: Event) -> str:
     return json.dumps([event.seq, event.at_ms, events.to_json(event.fact)], sort_keys=True)
 
 
-def start(graph: Graph, run_input: Any, world: World, order: Order, *, one_by_one: bool = False) -> Drive:
+def start(
+    graph: Graph, run_input: Any, world: World, order: Order, *, one_by_one: bool = False,
+    budgets: dict[str, Any] | None = None,
+) -> Drive:  # fmt: skip
     """A new run, accepted and started."""
     drive = Drive(graph, world, order, one_by_one=one_by_one)
-    drive.record(events.RunAccepted("r", graph.name, graph.version, run_input))
+    drive.record(events.RunAccepted("r", graph.name, graph.version, run_input, budgets=budgets or {}))
     drive.record(events.RunStarted())
     return drive
 

@@ -55,10 +55,10 @@ def lenient(seed: int) -> Framed:
         for fork in forks:
             fork["config"]["fail_policy"] = rng.choice(("fail_fast", "collect_partial", "ignore", "ignore"))
         graph = compile_graph(spec).graph
-        if graph is None or not graph.topology.extents:
+        if graph is None or not graph.extents:
             continue
         inside = 0
-        for branches in graph.topology.extents.values():
+        for branches in graph.extents.values():
             for _, nodes in branches:
                 inside |= nodes
         calls = frozenset(one.id for one in graph.nodes if one.type == "llm" and inside >> one.index & 1)
