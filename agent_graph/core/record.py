@@ -76,9 +76,10 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
 def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
     """What a fact says of time that a replay obeys, and its place in their order."""
     match fact:
-        case e.FrameFailed():
+        case e.FrameFailed() | e.BranchFailed():
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
-            return (place_of(fact.frame), ""), {**e.to_json(fact), "error": error}
+            name = f"{fact.parallel} {fact.branch}" if isinstance(fact, e.BranchFailed) else ""
+            return (place_of(fact.frame), name), {**e.to_json(fact), "error": error}
         case e.BudgetRefused():
             lasting: JsonObject = {name: value for name, value in e.to_json(fact).items() if name not in OF_ITS_TIME}
             return (_frame_of(fact.firing), ""), lasting
