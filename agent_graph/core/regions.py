@@ -62,7 +62,7 @@ def put_up_with(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[
 def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], fork: int, *, leave: int) -> str:
     """What leads into or out of a branch elsewhere, or from one to another; "" when nothing does."""
     nodes = wiring.nodes
-    seen: dict[int, int] = {}
+    seen: set[int] = set().union(*branches) - {leave}
     for number, inside in enumerate(branches):
         entry = wiring.index[nodes[fork].config.branches[number]["entry"]]
         if leave not in inside:
@@ -70,8 +70,6 @@ def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], 
         if fork in inside:
             return f'a way leads back to it before "{nodes[leave].id}"'
         for node in sorted(inside - {leave}):
-            if seen.setdefault(node, number) != number:
-                return f'two of them lead to "{nodes[node].id}"'
             if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
                 return way_in
             if _can_end(wiring, built, node):
