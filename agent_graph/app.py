@@ -91,7 +91,7 @@ async def open_app(
             retention.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(),
+            settings.describe(), clock.now_ms(), settings.policies,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server

@@ -21,7 +21,11 @@ NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
 MODULE_LINES = 350
 FUNCTION_LINES = 50
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
-BROAD_EXCEPT = {"agent_graph/tools/registry.py": "a bug becomes INTERNAL", "agent_graph/core/step.py": "NodeFailed"}
+BROAD_EXCEPT = {
+    "agent_graph/tools/registry.py": "a bug becomes INTERNAL",
+    "agent_graph/core/step.py": "NodeFailed",
+    "agent_graph/core/policy/verdict.py": "a rule that breaks denies",
+}
 TEST_FOLDERS = {
     "benchmarks", "checker", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live",
     "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
@@ -87,7 +91,7 @@ def test_nothing_is_left_unfinished(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_bugs_are_caught_in_two_places_only(path: Path) -> None:
+def test_bugs_are_caught_where_something_is_made_of_them(path: Path) -> None:
     broad = [
         node.lineno
         for node in ast.walk(tree(path))

@@ -168,7 +168,7 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
         ("OPENAI_BASE_URL", "gpu:8000", "starts with http:// or https://"),
         ("AGENT_GRAPH_TOOLSETS", "core,test", "'test' is not there yet"),
         ("AGENT_GRAPH_TOOLSETS", "cor", "did you mean core?"),
-        ("AGENT_GRAPH_POLICY_PROFILE", "strict", "it can be baseline"),
+        ("AGENT_GRAPH_POLICY_OVERRIDES", "loose", "tighten, any"),
         ("AGENT_GRAPH_LOG", "verbose", "debug, info, warning, error"),
         ("AGENT_GRAPH_SCRIPT", "no-such-file.json", "there is no file"),
         ("AGENT_GRAPH_INTEGRITY_KEY_PATH", "key", "not there yet"),
@@ -223,4 +223,6 @@ def test_what_is_described_is_json_and_names_every_setting_once(tmp_path: Path) 
 
 
 def test_the_table_of_settings_and_the_record_have_the_same_fields() -> None:
-    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {"limits", "hosts", "sources"}
+    assert {f.name for f in fields(Settings)} == {setting.name for setting in SETTINGS} | {
+        "limits", "hosts", "policies", "sources",
+    }  # fmt: skip

@@ -146,7 +146,7 @@ def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[s
     source = topology.leaves_by(node)
     ways: Sequence[str] = [graph.nodes[topology.edges[edge].target].id for edge in topology.out_declared[source]]
     ends = (END,) if topology.ends[source] else ()
-    return (*ways, *ends, *((END_RUN,) if topology.ends_run >> source & 1 else ()))
+    return (*ways, *ends, *((END_RUN,) if topology.ends_run_behind(node) else ()))
 
 
 def _maybe(value: MaybeJson) -> tuple[JsonValue, ...]:

@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from agent_graph.core import early, lost_branches, mutexes, spending
 from agent_graph.core import events as e
-from agent_graph.core import mutexes, spending
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, END_RUN, Graph
-from agent_graph.core.outcome import came_to, ways_on
+from agent_graph.core.outcome import came_to
 from agent_graph.core.run import Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
@@ -64,15 +64,22 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
-    if run.met or run.closing:
-        first = (*map(Record, run.met), *_closing(run))
+    if run.parts and (lost := _lost(run)):
+        return lost
+    if run.met or run.closing or run.losing:
+        first = (*map(Record, run.met), *_closing(run), *_losing(run))
         if first:
             return first
     if ledger is not None:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(_steps(run) or (() if frame.running else _end(run, frame)))
+    return tuple(_steps(run) or (_standing_still(run) if frame.busy else _end(run, frame)))
+
+
+def _standing_still(run: Run) -> Iterator[Record]:
+    """No firing wants anything: answers, people or the clock are waited for, or else they wait for each other."""
+    yield from map(Record, mutexes.broken(run) if run.deadlocked else ())
 
 
 def _steps(run: Run) -> list[Action]:
@@ -90,12 +97,22 @@ def _steps(run: Run) -> list[Action]:
 
 def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
-    if isinstance(last, e.NodeFailed) and last.targets is None:
-        return True
-    if not isinstance(last, e.NodeFinished | e.NodeFailed):
+    if not isinstance(last, e.ENDS):
         return False
-    graph = firing.frame.graph
-    return END_RUN in ways_on(graph, firing.node, last.targets)
+    if firing.frame.part is not None:
+        return True  # it may have closed a region
+    if last.targets is not None:
+        return END_RUN in last.targets
+    return isinstance(last, e.NodeFailed) or firing.frame.graph.topology.ends_run_behind(firing.node)
+
+
+def _lost(run: Run) -> tuple[Record, ...]:
+    """End what runs in regions whose join has fired without it."""
+    found: dict[str, Firing] = {}
+    for frame in run.parts.values():
+        if early.ended(frame):
+            found |= {firing.path: firing for firing in run.running if early.is_lost(firing, frame)}
+    return tuple(_cancel(found.values(), run, "the others were enough"))
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
@@ -117,6 +134,19 @@ def _closing(run: Run) -> Iterator[Record]:
             yield Record(e.FrameFailed(frame.failure, path))
         inner = (firing for firing in run.running if firing.frame.path.startswith(path))
         yield from _cancel(inner, run, why_it_ends(frame))
+
+
+def _losing(run: Run) -> Iterator[Record]:
+    """End the static branches whose failure is put up with, with all that is in them."""
+    for path in run.losing:
+        frame = run.frames[path]
+        if path in run.closing or is_doomed(run, frame):
+            continue  # more than the branch ends
+        for running, fact in lost_branches.to_end(frame):
+            below = tuple(f"{one.path}{sign}" for one in running if one.owned is not None for sign in "/[")
+            inner = [firing for firing in run.running if below and firing.path.startswith(below)]
+            yield from _cancel((*running, *inner), run, "the branch failed")
+            yield Record(fact)
 
 
 def _cancel(firings: Iterable[Firing], run: Run, reason: str) -> Iterator[Record]:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from agent_graph.core import events as e
 from agent_graph.core import spending, tool_facts
 from agent_graph.core.asking import asked
+from agent_graph.core.early import outermost
 from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
@@ -57,6 +58,9 @@ def step(run: Run, firing: Firing) -> list[Action]:
         if firing.conflicts:
             met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
             actions += [Record(fact) for fact in untold(run, firing.path, met)]
+        if firing.closed_by is not None:
+            closed = [e.JoinClosed(firing.path, firing.closed_by, firing.short)]
+            actions += [Record(fact) for fact in untold(run, firing.path, closed)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node, limit = firing.declared, firing.frame.graph.max_iterations
     if firing.depth > limit:
@@ -80,6 +84,8 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
     if firing.owned is not None and firing.owned.failure is not None:
         return e.NodeFailed(firing.path, firing.owned.failure, attempt)
     try:
+        if firing.closed_by == ():
+            raise NodeFailure("JOIN_NO_INPUTS", f"join {node.id!r}: no branch came to its end")
         answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
         if isinstance(answer, Done):
             if firing.owned is not None and firing.owned.stopped:
@@ -97,7 +103,10 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
 
 
 def _check_depth(firing: Firing) -> None:
-    if firing.path.count("/") >= DEEPEST:
+    depth, frame = 1, outermost(firing.frame)  # a region has a path of its own and is no frame inside
+    while frame.owner is not None:
+        depth, frame = depth + 1, outermost(frame.owner.frame)
+    if depth > DEEPEST:
         message = f"node {firing.declared.id!r} would open a frame {DEEPEST + 1} deep; the limit is {DEEPEST}"
         raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
 

@@ -30,8 +30,6 @@ EVENT_BYTES: Final = 512
 """What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
-ENDS: Final = (e.NodeFinished, e.NodeFailed)
-"""The facts that end a firing."""
 _GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
 
 
@@ -102,7 +100,7 @@ class Journal:
             event = e.Event(run.seq, now_ms, fact)
             evolve(graph, run, event)
             self._pending.append(event)
-            if isinstance(fact, ENDS):
+            if isinstance(fact, e.ENDS):
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None

@@ -71,6 +71,11 @@ class Models:
         return self._chosen.get(self.split(self._model)[0])
 
     @property
+    def default_model(self) -> str:
+        """The model that is asked where none is named, as far as that is known without asking a host."""
+        return self._model
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The named hosts, in order."""
         return tuple(name for name in self._choose if name)

@@ -21,7 +21,7 @@ from agent_graph.core.effects import CallTool
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
-from agent_graph.engine.journal import ENDS, Journal
+from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.engine.tool_calls import call_tool
@@ -319,4 +319,4 @@ def _failed(fact: e.Fact) -> TypeGuard[e.NodeFailed]:
 
 
 def _finishes(action: Action) -> bool:
-    return isinstance(action, Record) and isinstance(action.fact, ENDS)
+    return isinstance(action, Record) and isinstance(action.fact, e.ENDS)

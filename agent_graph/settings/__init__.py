@@ -15,9 +15,11 @@ from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
+from agent_graph.core.policy.book import PolicyBook
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.hosts import HostSetting, read_hosts
+from agent_graph.settings.policies import read_book
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
@@ -66,6 +68,7 @@ class Settings:
     script: Path | None
     toolsets: tuple[str, ...]
     policy_profile: str
+    policy_overrides: str
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
@@ -73,6 +76,8 @@ class Settings:
     retention_runs: int
     retention_bytes: int
     limits: Limits
+    policies: PolicyBook
+    """The profiles there are, and which holds."""
     hosts: tuple[HostSetting, ...]
     """The named model hosts, in the order of their names."""
     sources: Mapping[str, str]
@@ -166,8 +171,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default="core", flag="--toolsets", env="AGENT_GRAPH_TOOLSETS",
     ),
     Setting(
-        "policy_profile", "the rules a graph is held to", read.one_of("baseline"),
+        "policy_profile", "the profile of rules a graph is held to: baseline, strict or one of your own", read.text,
         default="baseline", env="AGENT_GRAPH_POLICY_PROFILE",
+    ),
+    Setting(
+        "policy_overrides", "how a caller may change it for a check: tighten, or any", read.one_of("tighten", "any"),
+        default="tighten", env="AGENT_GRAPH_POLICY_OVERRIDES",
     ),
     Setting(
         "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",
@@ -216,7 +225,8 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     limits = _limits(environ, in_file.get("limits", {}), sources)
     hosts = read_hosts(in_file.get("hosts", {}), environ, file_name=FILE_NAME)
     _settle_default_host(values, sources, hosts)
-    return Settings(**values, limits=limits, hosts=hosts, sources=sources)
+    book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
+    return Settings(**values, policies=book, limits=limits, hosts=hosts, sources=sources)
 
 
 def _find(

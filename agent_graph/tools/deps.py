@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import Limits
+from agent_graph.core.policy.book import PolicyBook
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.models import Models
@@ -34,6 +35,8 @@ class Deps:
     settings: JsonObject
     """The settings in force with their sources, secrets masked."""
     started_at_ms: int = 0
+    policies: PolicyBook = field(default_factory=PolicyBook)
+    """What graphs are held to before they run."""
 
 
 @dataclass(frozen=True, slots=True)

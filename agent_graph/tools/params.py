@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 
+from agent_graph.core.budgets import MEANING
 from agent_graph.core.jsonvalue import JsonValue, parse_json
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.errors import AgentGraphError
@@ -64,3 +65,24 @@ Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one p
 JsonObjectParam: TypeAlias = Annotated[
     dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "object", "additionalProperties": True})
 ]
+InputParam = Annotated[
+    Any,
+    WithJsonSchema(
+        {**ANY_JSON, "description": "The run's input: an object's members become the state, a text {input}."}
+    ),
+]
+
+
+BudgetsParam = Annotated[
+    Any,
+    WithJsonSchema({
+        "type": "object",
+        "description": "What the run may use, beside the graph's own budgets; the lower bound holds.",
+        "properties": {
+            **{name: {"type": "integer", "minimum": 1, "description": said} for name, said in MEANING.items()},
+            "on_budget": {"enum": ["fail", "pause"], "type": "string",
+                          "description": "What follows when something is used up: pause asks a person for more."},
+        },
+        "additionalProperties": False,
+    }),
+]  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-from agent_graph.core.budgets import MEANING, check
+from agent_graph.core.budgets import check
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import errors as handled_errors
 from agent_graph.core.outcome import state
@@ -18,7 +18,19 @@ from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunS
 from agent_graph.tools import pages, views
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.history import event_page
-from agent_graph.tools.params import ANY_JSON, Cursor, GraphId, GraphVersion, Key, Limit, Params, RunId, parsed_object
+from agent_graph.tools.params import (
+    BudgetsParam,
+    Cursor,
+    GraphId,
+    GraphVersion,
+    InputParam,
+    Key,
+    Limit,
+    Params,
+    RunId,
+    parsed_object,
+)
+from agent_graph.tools.policy import hold
 from agent_graph.tools.registry import Call, tool
 from agent_graph.tools.signals import is_for_the_clock, waiting_for
 
@@ -27,28 +39,6 @@ PROGRESS_S = 10.0
 PAUSE_MS = 250
 """Milliseconds between two of them, at least."""
 
-InputParam = Annotated[
-    Any,
-    WithJsonSchema(
-        {**ANY_JSON, "description": "The run's input: an object's members become the state, a text {input}."}
-    ),
-]
-
-
-BudgetsParam = Annotated[
-    Any,
-    WithJsonSchema({
-        "type": "object",
-        "description": "What the run may use, beside the graph's own budgets; the lower bound holds.",
-        "properties": {
-            **{name: {"type": "integer", "minimum": 1, "description": said} for name, said in MEANING.items()},
-            "on_budget": {"enum": ["fail", "pause"], "type": "string",
-                          "description": "What follows when something is used up: pause asks a person for more."},
-        },
-        "additionalProperties": False,
-    }),
-]  # fmt: skip
-
 
 class StartParams(Params):
     graph_id: GraphId
@@ -56,7 +46,7 @@ class StartParams(Params):
     graph_version: GraphVersion = ""
     thread_id: Annotated[str, Field(max_length=200, description="Your own name for related runs.")] = ""
     model: Annotated[str, Field(max_length=200, description="Model for nodes that name none.")] = ""
-    budgets: BudgetsParam = None
+    budgets: BudgetsParam = Field(default_factory=lambda: None)  # null as a default is what some clients drop
     idempotency_key: Key = ""
 
 
@@ -70,13 +60,15 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
     args, deps = call.args, call.deps
     budgets = None if args.budgets is None else check(parsed_object(args.budgets, deps.limits))
     graph = await deps.catalog.get(args.graph_id, args.graph_version or None)
+    value = parsed_object(args.input, deps.limits)
+    held = hold(deps, call.caller, graph, value, model=args.model, budgets=budgets)
 
     def answer(row: RunRow) -> Answered:
         return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
 
     row = await deps.supervisor.start(
-        graph, parsed_object(args.input, deps.limits), thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, budgets=budgets, answer=answer if call.key else None, key=call.key,
+        graph, value, thread_id=args.thread_id, model=args.model,
+        started_by=call.caller.client, budgets=held, answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row)
 

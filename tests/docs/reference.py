@@ -9,6 +9,7 @@ from dataclasses import fields
 
 from agent_graph import errors
 from agent_graph.core.limits import LATER, Limits
+from agent_graph.core.policy.profile import BUILT_IN, MEANINGS, NAMES, SENSES
 from agent_graph.llm import script_file
 from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
 from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
@@ -152,4 +153,34 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-PAGES = {"errors": errors_page, "settings": settings_page, "script": script_page}
+def policy_page() -> str:
+    return "\n".join(_policy_lines()) + "\n"
+
+
+def _policy_lines() -> Iterator[str]:
+    yield "# Rules of a policy profile"
+    yield ""
+    yield "<!-- written from the code by `make golden` -->"
+    yield ""
+    yield "How to use them: [hold graphs to a policy](../howto/set-a-policy.md). What a profile does not name"
+    yield "it does not bound; `strict` is what the last column says, `baseline` names none."
+    yield ""
+    yield "| rule | takes | a caller may | bounds | in `strict` |"
+    yield "|---|---|---|---|---|"
+    strict = BUILT_IN["strict"].describe()
+    for name in NAMES:
+        takes, tighter = _SENSES[SENSES[name]]
+        value = strict.get(name, "")
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else "yes" if value is True else str(value)
+        yield f"| `{name}` | {takes} | {tighter} | {MEANINGS[name]} | {shown} |"
+
+
+_SENSES = {
+    "most": ("a number", "lower it"),
+    "only": ("a list", "leave some out"),
+    "need": ("a list", "add some"),
+    "flag": ("true or false", "demand it"),
+    "soft": ("a list of rules", "leave some out"),
+}
+
+PAGES = {"errors": errors_page, "settings": settings_page, "script": script_page, "policy": policy_page}

@@ -37,7 +37,15 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 
 
 @pytest.mark.parametrize("block", TOML, ids=names(TOML))
-def test_a_toml_block_is_a_settings_file(block: Block, tmp_path: Path) -> None:
+def test_a_toml_block_is_a_settings_file_or_the_profile_it_is_marked_as(block: Block, tmp_path: Path) -> None:
+    profiles = [one for one in TOML if one.mark.startswith("profile: ")]
+    for one in profiles:
+        written = tmp_path / "policies" / f"{one.mark.partition(': ')[2]}.toml"
+        written.parent.mkdir(exist_ok=True)
+        written.write_text(one.text, encoding="utf-8")
+    if block in profiles:
+        assert block.mark.partition(": ")[2] in load({"data_dir": str(tmp_path)}, environ={}).policies.own
+        return
     (tmp_path / "settings.toml").write_text(block.text, encoding="utf-8")
     assert "settings.toml" in load({"data_dir": str(tmp_path)}, environ={}).sources.values()
 

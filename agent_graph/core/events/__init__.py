@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING as _NO_DEFAULT
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core.effects import Write
 from agent_graph.core.events.approvals import (
@@ -24,6 +24,7 @@ from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, Budget
 from agent_graph.core.events.firings import (
     CacheHit,
     FiringCancelled,
+    JoinClosed,
     LoopExhausted,
     ModelAnswered,
     MutexGranted,
@@ -37,7 +38,7 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
-from agent_graph.core.events.frames import FrameFailed, FramesOpened, ItemsClosed
+from agent_graph.core.events.frames import BranchFailed, FrameFailed, FramesOpened, ItemsClosed
 from agent_graph.core.events.runs import (
     RunAccepted,
     RunCancelled,
@@ -61,6 +62,7 @@ __all__ = [
     "BudgetGranted",
     "BudgetRefused",
     "BudgetSettled",
+    "BranchFailed",
     "CacheHit",
     "Event",
     "FACTS",
@@ -70,6 +72,7 @@ __all__ = [
     "FrameFailed",
     "FramesOpened",
     "ItemsClosed",
+    "JoinClosed",
     "LoopExhausted",
     "ModelAnswered",
     "MutexGranted",
@@ -108,13 +111,16 @@ class Event:
     fact: Fact
 
 
+ENDS: Final = (NodeFinished, NodeFailed)
+"""The facts that end a firing."""
 FactType: TypeAlias = type[Fact]
 FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
+        FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
         BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
