@@ -31,7 +31,7 @@ class _Names:
     """What could have been meant; each unknown name is compared once."""
 
     known: list[str]
-    left: int = _COMPARED
+    left: int
     found: dict[str, str] = field(default_factory=dict)
 
     def closest(self, name: str) -> str:
@@ -73,7 +73,7 @@ def unanswered_reads(shape: Shape) -> Iterator[Issue]:
             if path in seen or _answered(shape, place, read.path, path):
                 continue
             seen.add(path)
-            names = names or _Names([*dict.fromkeys((*shape.keys.names(), *shape.index))])
+            names = names or _Names([*dict.fromkeys((*shape.keys.names(), *shape.index))], _COMPARED)
             sought = _Sought(shape, node, read, names)  # type: ignore[arg-type]  # a spec that was read has these
             yield from _issues(sought, place, path)
 
