@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from agent_graph.core import nesting
+from agent_graph.core import nesting, signals
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest
@@ -77,7 +77,7 @@ def _compiled(raw: JsonValue, limits: Limits, stored: Stored, level: Level) -> C
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits, level)
     inner, wrong = nesting.pins(parsed, stored)
-    issues += [*more, *wrong]
+    issues += [*more, *wrong, *signals.inner_conflicts(parsed, inner)]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues), judged=checked is not None)
     spec = nesting.pinned(minimal(parsed), inner)
@@ -182,7 +182,7 @@ def _is_of_shape(issue: Issue) -> bool:
 
 def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     """What is wrong with nodes taken alone, with reducers and with the input schema."""
-    from agent_graph.core import schema, signals, statepath
+    from agent_graph.core import schema, statepath
 
     issues = signals.schema_conflicts(parsed.nodes)
     for node in parsed.nodes:

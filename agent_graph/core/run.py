@@ -146,6 +146,16 @@ class Run:
         return stopped or self.cancel_reason is not None or self.failure is not None
 
     @property
+    def deadlocked(self) -> bool:
+        """Who is left stands in line for a mutex that an owner holds inside whose frames others do, or owns those: no
+        grant, no answer and no clock will ever change that."""
+        going = self.open or self.out or self.queue or self.pausing or self.waits
+        if not self.mutexes or going or self.open_approvals:
+            return False
+        lines = self.mutexes.values()
+        return any(mutex.waiting for mutex in lines) and not any(mutex.following for mutex in lines)
+
+    @property
     def stands_still(self) -> bool:
         """Its time is over, and it asks for more: nothing is begun meanwhile."""
         return self.ledger is not None and self.ledger.stands_still
@@ -155,7 +165,7 @@ class Run:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
         next_ = any(mutex.following for mutex in self.mutexes.values())
         going = next_ or self.open or self.out or self.queue or self.pausing
-        moving = self.closing or self.met or self.ending or (going and not self.stands_still)
+        moving = self.closing or self.met or self.ending or self.deadlocked or (going and not self.stands_still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
             return "waiting"
         return self.lifecycle

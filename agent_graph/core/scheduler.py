@@ -74,7 +74,12 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(_steps(run) or (() if frame.busy else _end(run, frame)))
+    return tuple(_steps(run) or (_standing_still(run) if frame.busy else _end(run, frame)))
+
+
+def _standing_still(run: Run) -> Iterator[Record]:
+    """No firing wants anything: answers, people or the clock are waited for, or else they wait for each other."""
+    yield from map(Record, mutexes.broken(run) if run.deadlocked else ())
 
 
 def _steps(run: Run) -> list[Action]:

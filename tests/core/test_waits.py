@@ -12,7 +12,7 @@ from agent_graph.core.compile import compile_graph
 from agent_graph.core.record import canonical_record
 from agent_graph.core.signals import deliver
 from agent_graph.errors import AgentGraphError
-from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play
+from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, sub
 
 
 def timer(name: str, **config: Any) -> dict[str, Any]:
@@ -246,6 +246,29 @@ def test_messages_of_one_name_have_one_schema() -> None:
     assert (issue.code, issue.pointer, issue.related) == ("FIELD_CONFLICT", "/nodes/1/config/schema", ("/nodes/0",))
     spec["nodes"][0]["config"]["schema"] = {"type": "object"}  # type: ignore[index]  # a node
     assert compile_graph(spec).graph is not None
+
+
+def test_a_message_reaches_a_graph_inside() -> None:
+    inner = compiled([signal("s", name="x", schema={"type": "integer"}, output_key="m")], name="inner", output_key="m")
+    middle = compiled([sub("u", "inner", output_key="m")], name="middle", output_key="m", inner=[inner])
+    at = play(compiled([sub("v", "middle", output_key="o")], output_key="o", inner=[middle]))
+    with pytest.raises(AgentGraphError, match="does not fit") as refused:
+        send(at, "x", "no")
+    assert (refused.value.code, [*at.run.waits]) == ("INPUT_INVALID", ["v#1/u#1/s#1"])
+    assert send(at, "x", 3).run.status == "completed"
+
+
+def test_graphs_inside_agree_on_the_schema_too() -> None:
+    inner = compiled([signal("s", name="x")], name="inner")
+    other = compiled([signal("t", name="x", schema={"type": "object"})], name="other")
+    stored = {(graph.name, ""): graph for graph in (inner, other)}
+    spec: dict[str, Any] = {
+        "spec_version": "2", "name": "g", "entry": "a", "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}],
+        "nodes": [signal("a", name="x"), sub("b", "inner"), sub("c", "other")],
+    }  # fmt: skip
+    found = [(one.code, one.pointer) for one in compile_graph(spec, stored=stored).issues if one.severity == "error"]
+    assert ("FIELD_CONFLICT", "/nodes/2/config/graph_name") in found
+    assert not any(pointer.startswith("/nodes/1") for _, pointer in found)
 
 
 # -- the log and snapshots -----------------------------------------------------------------------------------------
