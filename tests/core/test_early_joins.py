@@ -193,6 +193,26 @@ def test_every_round_of_a_loop_has_a_region_of_its_own() -> None:
     assert len(closings(at)) == 3
 
 
+def test_what_was_for_nothing_is_forgotten_and_memory_does_not_grow_with_rounds() -> None:
+    nodes = [
+        {"id": "l", "type": "loop", "config": {"entry": "f", "exit": "END", "max_iterations": 30}}, plain("f"),
+        llm("a", output_key="a"), llm("a2", output_key="a2"), llm("b", output_key="b"),
+        join("j", "a2", "b"), writes("k", seen=1),
+    ]  # fmt: skip
+    graph = compiled(nodes, "f>a f>b a>a2 a2>j b>j j>k k>l", output_key="j")
+    at = play(graph, {})
+    sizes = []
+    for nth in range(1, 31):
+        at.answer(f"f#{nth}/a#1").answer(f"f#{nth}/b#1", f"b{nth}")
+        assert at.run.frame is not None
+        sizes.append((len(at.run.frame.state.writers), len(checkpoint.dump(at.run))))
+    assert at.run.status == "completed"
+    assert canonical_record(graph, at.log)["state"] == {"j": {"b": "b30"}, "b": "b30", "seen": 1}
+    assert max(writers for writers, _ in sizes) <= 8
+    assert max(size for _, size in sizes[10:]) <= 1.2 * sizes[5][1]
+    assert checkpoint.dump(folded(graph, at.log)) == checkpoint.dump(at.run)
+
+
 def test_a_region_in_a_region() -> None:
     nodes = [plain("s"), plain("f"), *(llm(name, output_key=name) for name in ("a", "b", "c")),
              join("inner", "a", "b"), join("outer", "inner", "c")]  # fmt: skip
