@@ -130,8 +130,7 @@ class State:
             return
         everything = self.everything()
         for slot, written in self.journal.items():
-            entries = [one for one in written if everything >> (one.writer - self.offset) & 1]
-            if not entries:
+            if not (entries := [one for one in written if everything >> (one.writer - self.offset) & 1]):
                 continue
             value = self._fold(slot, entries, everything, own=True)
             if value is MISSING:
