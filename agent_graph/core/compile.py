@@ -138,6 +138,10 @@ def _graph(
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
         budgets=body.get("budgets", {}),
+        extents={
+            int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
+            for fork, branches in compiled.get("extents", {}).items()
+        },
         subgraphs=dict(subgraphs),
     )
 
@@ -165,9 +169,15 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
     built.regions, found = regions.over_data(wiring, built)
     built.early, more = regions.early(wiring, built)
     found += more
+    extents, holes = regions.put_up_with(wiring, built)
+    found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)
+    if extents:
+        judged.stored["extents"] = {
+            str(fork): [[edge, hex(nodes)] for edge, nodes in branches] for fork, branches in extents.items()
+        }
     return judged, [*issues, *judged.issues]
 
 

@@ -237,6 +237,7 @@ def forget(run: Run, owner: Firing) -> None:
         for item in owner.owned.live:
             run.frames.pop(frame_path(owner, item), None)
             run.closing.pop(frame_path(owner, item), None)
+            run.losing.pop(frame_path(owner, item), None)
 
 
 def _let_go(run: Run, owner: Firing, mine: Owned) -> None:
@@ -274,6 +275,7 @@ def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
     del run.frames[frame.path]
     run.closing.pop(frame.path, None)
+    run.losing.pop(frame.path, None)
     mine.live.discard(frame.item)
 
 

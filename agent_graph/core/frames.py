@@ -15,7 +15,7 @@ from itertools import chain
 from agent_graph.core import early
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Part, Regions, Token, merged
+from agent_graph.core.firing import Firing, Lost, Part, Regions, Token, merged
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import Turn, is_each, next_turn
@@ -47,6 +47,7 @@ class Frame:
         "item",
         "join_seen",
         "last",
+        "lost",
         "nth",
         "owner",
         "part",
@@ -77,6 +78,7 @@ class Frame:
         """The nodes it runs, all unless it is a region of its graph: a token that leaves these ends."""
         self.failure: JsonObject | None = None
         """The first failure that reached it: it is about to fail."""
+        self.lost: dict[tuple[int, int], Lost] = {}
         self.failing = False
         """The log says that it fails."""
         self.state = State(graph.reducers)
