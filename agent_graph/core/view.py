@@ -7,7 +7,7 @@ from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.merge import BOOKS, overlap
+from agent_graph.core.merge import BOOKS
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.topology import members
 
