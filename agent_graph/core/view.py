@@ -80,7 +80,7 @@ class View:
             return bool(nodes >> graph.index[name] & 1)
         among = [graph.nodes[node] for node in members(nodes)]
         written = [path for node in among for path in NODE_TYPES[node.type].writes(node.id, node.config)]
-        return any(overlap(statepath.split(path), statepath.split(name)) for path in written)
+        return any(statepath.overlap(statepath.split(path), statepath.split(name)) for path in written)
 
     def _stale(self, name: str) -> bool:
         """Of an earlier round: its writer has failed since, or it lies in or behind a cycle and wrote before this
