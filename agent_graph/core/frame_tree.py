@@ -277,6 +277,9 @@ def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
     run.closing.pop(frame.path, None)
     run.losing.pop(frame.path, None)
     mine.live.discard(frame.item)
+    if frame.inside >= 0:  # nodes of the owner's own graph: they were reached
+        for node in frame.nth:
+            owner.frame.nth.setdefault(node, 0)
 
 
 def _collected(mine: Owned) -> list[JsonValue]:
