@@ -212,6 +212,8 @@ def _drained(run: Run, region: Frame, around: Frame) -> None:
     around.regions.open.pop(region.path, None)
     for node in region.nth:
         around.nth.setdefault(node, 0)
+    if region.part is not None:
+        region.state.forget(region.path, kept=region.part.kept)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:

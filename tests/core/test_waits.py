@@ -49,6 +49,7 @@ def test_a_timer_waits_from_the_moment_its_turn_comes() -> None:
 def test_a_timer_that_is_told_twice_fires_once() -> None:
     at = play(compiled([timer("a", delay_ms=5), llm("m")], "a>m m>END"))
     at.go(e.TimerFired("a#1"), e.TimerFired("a#1"), e.TimerSet("gone#1", 5))
+    at.go(e.SignalAwaited("gone#1", "x"), e.SignalReceived("x", 1, "gone#1"))
     assert list(at.calls) == ["m#1"]
     assert at.run.waits == {}
 
