@@ -34,7 +34,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 12
+FORMAT = 13
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -176,7 +176,17 @@ def _part_out(frame: Frame) -> list[Any] | None:
     fork = next(fork for fork, region in topology.early.items() if region is part.region)
     stands = frame.path in part.around.regions.open and not _rejoined(frame, part)
     arrived = [[edge, _token_out(token)] for edge, token in part.arrived.items()]
-    return [part.around.path, frame.path, fork, _token_out(part.forked), str(part.rank), arrived, part.closed, stands]
+    return [
+        part.around.path,
+        frame.path,
+        fork,
+        _token_out(part.forked),
+        str(part.rank),
+        arrived,
+        part.closed,
+        stands,
+        f"{part.kept:x}",
+    ]
 
 
 def _rejoined(frame: Frame, part: Part) -> bool:
@@ -191,6 +201,7 @@ def _region_in(run: Run, body: Any) -> Frame:
     early.lay(frame, part)
     run.parts[frame.path] = frame
     part.arrived, part.closed = {edge: _token_in(token) for edge, token in body[5]}, body[6]
+    part.kept = int(body[8], 16)
     if not body[7]:
         early.home(frame, part.region.exit)
     return frame
@@ -294,6 +305,7 @@ def _state_out(state: State, first: State) -> JsonObject:
         "writers": writers,
         "offset": state.offset,
         "next": state.next,
+        "forgotten": f"{state.forgotten:x}",
         "most": [state.tally.base, state.tally.written],
     }
     return body
@@ -315,7 +327,7 @@ def _state_in(state: State, body: Any) -> None:
         value = current[0] if current else MISSING
         slots_in = tuple(_slot_in(slot) for slot in slots)
         state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
-    state.offset, state.next = body["offset"], body["next"]
+    state.offset, state.next, state.forgotten = body["offset"], body["next"], int(body["forgotten"], 16)
     state.tally.base, state.tally.written = body["most"]
 
 

@@ -48,6 +48,8 @@ class Part:
     """By in-edge of its join: the first token that counts."""
     closed: bool = False
     """Its join has fired."""
+    kept: int = 0
+    """What went on from it: the past of the token its join made."""
 
 
 @dataclass(slots=True)

@@ -212,6 +212,8 @@ def _drained(run: Run, region: Frame, around: Frame) -> None:
     around.regions.open.pop(region.path, None)
     for node in region.nth:
         around.nth.setdefault(node, 0)
+    if region.part is not None:
+        region.state.forget(region.path, kept=region.part.kept)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:
@@ -232,9 +234,8 @@ def time_over(run: Run, owner: Firing, mine: Owned) -> None:
 def forget(run: Run, owner: Firing) -> None:
     """An owner is cancelled: what is left of its frames, in which nothing runs any more, goes with it."""
     if owner.owned is not None:
-        for item in sorted(owner.owned.live):
-            if (frame := run.frames.pop(frame_path(owner, item), None)) is not None:
-                _count(frame, owner)
+        for item in owner.owned.live:
+            run.frames.pop(frame_path(owner, item), None)
             run.closing.pop(frame_path(owner, item), None)
             run.losing.pop(frame_path(owner, item), None)
 
@@ -273,16 +274,12 @@ def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
 
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
     del run.frames[frame.path]
-    _count(frame, owner)
     run.closing.pop(frame.path, None)
     run.losing.pop(frame.path, None)
     mine.live.discard(frame.item)
-
-
-def _count(frame: Frame, owner: Firing) -> None:
-    """What an item reached of its own graph was reached; nobody else tells when its frame is gone."""
-    for node in frame.nth if frame.inside >= 0 else ():
-        owner.frame.nth.setdefault(node, 0)
+    if frame.inside >= 0:  # nodes of the owner's own graph: they were reached
+        for node in frame.nth:
+            owner.frame.nth.setdefault(node, 0)
 
 
 def _collected(mine: Owned) -> list[JsonValue]:

@@ -144,7 +144,7 @@ class Frame:
         self.leave(node)
         self.depths[firing.lane] = firing.depth
         self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
-        home, dirty = early.home(self, node)
+        home, dirty = early.home(self, node, past=token.past)
         before = early.arrived(home)
         dirty += send(home, firing, done.targets, token, by_target=by_target)
         if failed:  # its token does not count towards those a join waits for

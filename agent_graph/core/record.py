@@ -47,7 +47,9 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
                 if firing.lane < 0:  # in which order the tokens it makes follow one another
                     merged: JsonObject = {"type": "merged_each", "firing": firing.path}
                     choices.append(((order[0], firing.declared.id), merged))
-        elif isinstance(fact, e.CacheHit | e.BudgetGranted):
+        elif isinstance(fact, e.CacheHit | e.BudgetGranted) or (
+            isinstance(fact, e.TimerFired) and fact.firing in run.waits  # a pause belongs to an attempt
+        ):
             had.add((fact.type, fact.firing))
         elif (choice := _choice(fact)) is not None:
             choices.append(choice)
@@ -84,6 +86,8 @@ def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
             return (_frame_of(fact.firing), ""), e.to_json(fact)
         case e.MutexGranted():
             return ((), fact.name), e.to_json(fact)
+        case e.SignalReceived():  # whether somebody waited for it already is timing
+            return ((), fact.name), {"type": fact.type, "name": fact.name, "payload": fact.payload}
         case _:
             return None
 

@@ -62,7 +62,7 @@ def put_up_with(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[
 def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], fork: int, *, leave: int) -> str:
     """What leads into or out of a branch elsewhere, or from one to another; "" when nothing does."""
     nodes = wiring.nodes
-    seen: dict[int, int] = {}
+    seen: set[int] = set().union(*branches) - {leave}
     for number, inside in enumerate(branches):
         entry = wiring.index[nodes[fork].config.branches[number]["entry"]]
         if leave not in inside:
@@ -70,8 +70,6 @@ def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], 
         if fork in inside:
             return f'a way leads back to it before "{nodes[leave].id}"'
         for node in sorted(inside - {leave}):
-            if seen.setdefault(node, number) != number:
-                return f'two of them lead to "{nodes[node].id}"'
             if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
                 return way_in
             if _can_end(wiring, built, node):
@@ -119,7 +117,7 @@ def early(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[Issu
             message = f"it waits for {wait['count']} branches, and {len(into[place])} lead to it"
             issues.append(Issue("FIELD_INVALID", message, pointer=node.pointer("/wait"), node_id=node.id))
             continue
-        hole = _hole_before(wiring, built, fork=fork, leave=place, found=found)
+        hole = _hole_before(wiring, built, fork=fork, leave=place)
         if hole:
             message = f"it can go on without all branches only where these are a part of their own: {hole}"
             issues.append(Issue("REGION_NOT_CLOSED", message, pointer=node.pointer("/wait"), node_id=node.id))
@@ -136,23 +134,19 @@ def _between(built: Topology, fork: int, leave: int) -> set[int]:
     return found
 
 
-def _hole_before(wiring: Wiring, built: Topology, *, fork: int, leave: int, found: Mapping[int, Region]) -> str:
+def _hole_before(wiring: Wiring, built: Topology, *, fork: int, leave: int) -> str:
     nodes = wiring.nodes
     if fork == NONE or len(built.out_all[fork]) < 2:
         return "no node starts them all"
     name = nodes[fork].id
-    if fork in found:
-        return f'"{nodes[found[fork].exit].id}" does not wait for all that "{name}" starts, either'
     inside = _between(built, fork, leave)
     if fork in inside:
         return f'a way leads back to "{name}" before "{nodes[leave].id}"'
     if _can_end(wiring, built, fork):
         return f'"{name}" can end before "{nodes[leave].id}"'
-    for region in (*built.regions.values(), *found.values()):
-        common = region.nodes & bits(inside, built.node_count)
-        if common and common not in (region.nodes, bits(inside, built.node_count)):
-            return f'what comes to "{nodes[region.exit].id}" is partly the same'
-    for node in sorted(inside):
+    for node in sorted(inside):  # two such parts lie in one another or apart: else a way would lead into one of them
+        if node in wiring.elsewhere:
+            return f'`on_budget` leads into them, to "{nodes[node].id}"'
         for edge in built.in_edges[node]:
             source = built.edges[edge].source
             if source not in inside and source != fork:

@@ -7,7 +7,7 @@ from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.merge import BOOKS, overlap
+from agent_graph.core.merge import BOOKS
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.topology import members
 
@@ -80,7 +80,7 @@ class View:
             return bool(nodes >> graph.index[name] & 1)
         among = [graph.nodes[node] for node in members(nodes)]
         written = [path for node in among for path in NODE_TYPES[node.type].writes(node.id, node.config)]
-        return any(overlap(statepath.split(path), statepath.split(name)) for path in written)
+        return any(statepath.overlap(statepath.split(path), statepath.split(name)) for path in written)
 
     def _stale(self, name: str) -> bool:
         """Of an earlier round: its writer has failed since, or it lies in or behind a cycle and wrote before this

@@ -210,3 +210,17 @@ def test_what_is_missing_for_other_reasons_is_no_error_of_a_branch() -> None:
              llm("c", output_key="rc"), join("a", "c", "rc", "topic")]  # fmt: skip
     at = play(compiled(nodes, "a>j c>j j>END"), {"k": ""}).answer("a#1", "A")
     assert final_state(at.run) == (["A", None, None, None],)
+
+
+def test_a_node_that_waits_in_a_failed_branch_gives_up_its_token_and_two_branches_may_fail_at_once() -> None:
+    nodes = [
+        fork("ignore", "f", "b", "c"), plain("f"), llm("x", output_key="x"), llm("y"), plain("meet"), llm("b"),
+        llm("c"), join("x", "meet", "b", "c"),
+    ]  # fmt: skip
+    at = play(compiled(nodes, "f>x f>y x>meet y>meet meet>j b>j c>j j>END")).answer("x#1", "X").answer("c#1", "C")
+    error = {"code": "X", "message": "no", "class": "not_found"}
+    at.calls.clear()
+    at.feed(e.NodeFailed("y#1", error), e.NodeFailed("b#1", error)).go()
+    assert final_state(at.run) == (["X", None, None, "C"],)
+    assert [fact.branch for fact in at.facts(e.BranchFailed)] == ["f", "b"]
+    assert [fact.firing for fact in at.facts(e.NodeStarted) if fact.firing.startswith("meet")] == []

@@ -49,6 +49,7 @@ def test_a_timer_waits_from_the_moment_its_turn_comes() -> None:
 def test_a_timer_that_is_told_twice_fires_once() -> None:
     at = play(compiled([timer("a", delay_ms=5), llm("m")], "a>m m>END"))
     at.go(e.TimerFired("a#1"), e.TimerFired("a#1"), e.TimerSet("gone#1", 5))
+    at.go(e.SignalAwaited("gone#1", "x"), e.SignalReceived("x", 1, "gone#1"))
     assert list(at.calls) == ["m#1"]
     assert at.run.waits == {}
 
@@ -291,3 +292,20 @@ def test_a_snapshot_between_a_message_and_the_step_that_takes_it_keeps_the_messa
     assert loaded.go().run.status == "completed"
     timed = play(WAITS).feed(e.TimerFired("a#1"))
     assert Played(WAITS, checkpoint.load(WAITS, checkpoint.dump(timed.run))).go().run.status == "completed"
+
+
+def test_what_came_of_the_clock_and_which_messages_came_are_recorded_choices() -> None:
+    graph = compiled([plain("s"), timer("t", delay_ms=5), signal("m", name="go")], "s>t s>m", output_key="x")
+
+    def choices(*order: str) -> Any:
+        at = play(graph)
+        for one in order:
+            at = after(at, at.at_ms + 10) if one == "clock" else send(at, "go", one)
+        return canonical_record(graph, at.log)["choices"]
+
+    received = {"type": "signal_received", "name": "go", "payload": "hi"}
+    assert choices("clock", "hi") == choices("hi", "clock") == [received, {"type": "timer_fired", "firing": "t#1"}]
+    assert choices("clock") == [{"type": "timer_fired", "firing": "t#1"}]
+    error = {"code": "MODEL_TIMEOUT", "message": "no", "class": "timeout"}
+    retried = play(compiled([llm("a")], "a>END")).go(e.NodeRetried("a#1", error, 9))
+    assert canonical_record(retried.graph, after(retried, 10**6).answer_all().log)["choices"] == []

@@ -42,9 +42,9 @@ async def test_each_part_is_drafted_once_and_the_drafts_go_on_in_their_order() -
 
 async def test_an_empty_list_goes_on_and_what_is_no_list_fails_with_a_code() -> None:
     async with opened(ScriptedModel([Reply("fine")])) as room:
-        row = await room.run(MAP_REDUCE, {"parts": []})
-        assert row.status == "completed"
-        assert (await room.data("graph_run_get", run_id=row.run_id))["skipped"] == ["draft", "take"]
+        empty = await room.run(MAP_REDUCE, {"parts": []})
+        assert empty.status == "completed"
+        assert (await room.data("graph_run_get", run_id=empty.run_id))["skipped"] == ["draft", "take"]
         row = await room.run(MAP_REDUCE, {"parts": "abc"})
         assert row.error is not None
         assert (row.status, row.error["code"], row.error["node_id"]) == ("failed", "FOR_EACH_NOT_A_LIST", "map")
