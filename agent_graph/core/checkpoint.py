@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, assert_never
 
-from agent_graph.core import packed
+from agent_graph.core import early, packed
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.effects import (
     MISSING,
@@ -23,7 +23,7 @@ from agent_graph.core.effects import (
     answer_to_json,
 )
 from agent_graph.core.events import from_json, to_json
-from agent_graph.core.firing import Firing, Token
+from agent_graph.core.firing import Firing, Part, Token
 from agent_graph.core.frame_tree import new_frame, owned
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
@@ -34,7 +34,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 11
+FORMAT = 12
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -85,6 +85,8 @@ def _run_in(graph: Graph, body: Any) -> Run:
     run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
         _frame_in(run, _frame_of(graph, run, item), item)
+    for frame in run.frames.values():
+        frame.look_again()
     by_path = {firing.path: firing for firing in run.running}
     run.open = {path: by_path[path] for path in body["open"]}
     run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
@@ -104,7 +106,8 @@ def _frame_out(frame: Frame) -> JsonObject:
         "failure": frame.failure,
         "failing": frame.failing,
         "terminating": frame.terminating,
-        "state": _state_out(frame.state, _at_first(frame)),
+        "part": _part_out(frame),
+        "state": None if frame.part else _state_out(frame.state, _at_first(frame)),
         "tokens": [[edge, [_token_out(token) for token in queue]] for edge, queue in frame.tokens.items()],
         "running": [_firing_out(firing) for firing in frame.running.values()],
         "nth": list(frame.nth.items()),
@@ -127,6 +130,8 @@ def _at_first(frame: Frame) -> State:
 
 def _frame_of(graph: Graph, run: Run, body: Any) -> Frame:
     """A frame as it was when it was opened; its owner's has been read by now."""
+    if body["part"] is not None:
+        return _region_in(run, body["part"])
     if body["owner"] is None:
         return Frame(graph, run_input=run.input)
     owner = run.firing(body["owner"])
@@ -139,9 +144,11 @@ def _frame_of(graph: Graph, run: Run, body: Any) -> Frame:
 def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     run.frames[frame.path] = frame
     frame.failure, frame.failing, frame.terminating = body["failure"], body["failing"], body["terminating"]
-    _state_in(frame.state, body["state"])
+    if frame.part is None:
+        _state_in(frame.state, body["state"])
     for edge, tokens in body["tokens"]:
-        frame.place(edge, (_token_in(token) for token in tokens))
+        for token in tokens:
+            frame.put(edge, _token_in(token))
     for node, token in body["given"]:
         give(frame, node, _token_in(token))
     for item in body["running"]:
@@ -149,10 +156,37 @@ def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     frame.nth = dict(body["nth"])
     frame.depths = dict(body["depths"])
     frame.last = {node: _token_in(token) for node, token in body["last"]}
-    frame.join_seen = dict(body["join_seen"])
+    frame.join_seen.update(body["join_seen"])
     frame.ended = [_token_in(token) for token in body["ended"]]
     frame.ended_at = dict(body["ended_at"])
-    frame.look_again()
+
+
+def _part_out(frame: Frame) -> list[Any] | None:
+    part = frame.part
+    if part is None:
+        return None
+    topology = frame.graph.topology
+    fork = next(fork for fork, region in topology.early.items() if region is part.region)
+    stands = frame.path in part.around.regions.open and not _rejoined(frame, part)
+    arrived = [[edge, _token_out(token)] for edge, token in part.arrived.items()]
+    return [part.around.path, frame.path, fork, _token_out(part.forked), str(part.rank), arrived, part.closed, stands]
+
+
+def _rejoined(frame: Frame, part: Part) -> bool:
+    """The join of a region is through, though something runs in it still."""
+    return part.closed and part.region.exit not in frame.running
+
+
+def _region_in(run: Run, body: Any) -> Frame:
+    around = run.frames[body[0]]
+    frame = Frame(around.graph, body[1], run_input=around.run_input)
+    part = Part(around, around.graph.topology.early[body[2]], _token_in(body[3]), int(body[4]))
+    early.lay(frame, part)
+    run.parts[frame.path] = frame
+    part.arrived, part.closed = {edge: _token_in(token) for edge, token in body[5]}, body[6]
+    if not body[7]:
+        early.home(frame, part.region.exit)
+    return frame
 
 
 def _token_out(token: Token) -> list[Any]:
@@ -185,11 +219,14 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     has = body.pop("owned", None)
     body["past"] = int(body["past"], 16)
     body["tips"] = tuple(body["tips"])
+    body["closed_by"] = None if body["closed_by"] is None else tuple(body["closed_by"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
     body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
     body["calling"] = body["calling"] and tuple(body["calling"])
     firing = Firing(frame=frame, **body)
-    frame.run_on(firing)
+    frame.running[firing.node] = firing
+    frame.running_set |= 1 << firing.node
+    frame.active |= 1 << firing.node
     if has is not None:
         mine = firing.owned = owned(run, firing)
         mine.opened, results, failed, mine.failure, mine.late, mine.stopped = has

@@ -163,6 +163,8 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
 
     built = wiring.topology()
     built.regions, found = regions.over_data(wiring, built)
+    built.early, more = regions.early(wiring, built)
+    found += more
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)

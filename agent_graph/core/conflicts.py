@@ -92,10 +92,17 @@ def write_conflicts(
         known = found.get(path, [])
         if (fork.first in known and fork.second in known) or len(known) >= SHOWN:
             continue
+        if _may_miss(built, fork):
+            continue
         search.proofs += 1
         if _proved(search, fork):
             found[path] = list(dict.fromkeys([*known, fork.first, fork.second]))
     return [_issue(wiring, path, sorted(nodes), gathered=path in gathered) for path, nodes in found.items()]
+
+
+def _may_miss(built: Topology, fork: _Fork) -> bool:
+    """Both lie before a join that does not wait for all: one of them may be left out."""
+    return any(region.nodes >> fork.first & region.nodes >> fork.second & 1 for region in built.early.values())
 
 
 def _can_end_run(wiring: Wiring) -> bool:

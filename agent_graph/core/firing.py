@@ -14,6 +14,7 @@ from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:
     from agent_graph.core.frames import Frame
+    from agent_graph.core.topology import Region
 
 
 class Token(NamedTuple):
@@ -31,6 +32,34 @@ def merged(tokens: Sequence[Token], state: State) -> Token:
         past |= token.past
         depth = max(depth, token.depth)
     return Token(past, state.merge_tips(tip for token in tokens for tip in token.tips), depth)
+
+
+@dataclass(slots=True)
+class Part:
+    """What makes a frame a region: a part of the frame around it with tokens of its own (`core.early`)."""
+
+    around: Frame = field(repr=False)
+    region: Region
+    forked: Token
+    """What its fork started it with."""
+    rank: int
+    """Its place among regions in the order of writes."""
+    arrived: dict[int, Token] = field(default_factory=dict)
+    """By in-edge of its join: the first token that counts."""
+    closed: bool = False
+    """Its join has fired."""
+
+
+@dataclass(slots=True)
+class Regions:
+    """The regions in a frame."""
+
+    open: dict[str, Frame] = field(default_factory=dict, repr=False)
+    """By path; those in which something runs still, though their join may be through."""
+    standing: dict[int, int] = field(default_factory=dict)
+    """By join, for how many regions it stands: it counts as running."""
+    fresh: list[Frame] = field(default_factory=list, repr=False)
+    """Those opened since somebody last took this list."""
 
 
 @dataclass(slots=True)
@@ -92,6 +121,10 @@ class Firing:
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
+    closed_by: tuple[str, ...] | None = None
+    """Of a join that did not wait for all: the nodes whose tokens it took."""
+    short: bool = False
+    """They were fewer than it waited for."""
     owned: Owned | None = None
     """The frames it has opened."""
     calling: tuple[str, int] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import budget_folds, budgets, mutexes, tool_facts, waits
+from agent_graph.core import budget_folds, budgets, early, mutexes, tool_facts, waits
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
@@ -20,7 +20,7 @@ from agent_graph.core.places import admit, enter, give, remove
 from agent_graph.core.run import Gate, Run
 from agent_graph.core.weights import most_held
 
-Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken | e.ItemsClosed
+Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken | e.ItemsClosed | e.JoinClosed
 STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
 
 
@@ -123,8 +123,7 @@ def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnsw
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
-        run.out.pop(firing.path, None)
-        run.open[firing.path] = firing
+        run.hear(firing)
 
 
 def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished) -> None:
@@ -151,15 +150,19 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     node_id = firing.declared.id
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
-        firing.frame.finish(firing, Done((mark,), targets=fact.targets))
+        firing.frame.finish(firing, Done((mark,), targets=fact.targets), failed=True)
         admit(run, firing.frame)
         settle(run, firing.frame)
         return
     firing.frame.drop(firing)
+    frame = early.reached(firing)
     admit(run, firing.frame)
+    if frame is None:
+        settle(run, firing.frame)
+        return
     # Of an owner it is the failure inside, which says itself where it was.
     own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
-    fail(run, firing.frame, {**fact.error, **({} if "node_path" in fact.error else own)})
+    fail(run, frame, {**fact.error, **({} if "node_path" in fact.error else own)})
     settle(run, firing.frame)
 
 
@@ -311,6 +314,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.Warned: _told,
     e.LoopExhausted: _told,
     e.RouteTaken: _told,
+    e.JoinClosed: _told,
     e.ItemsClosed: _told,
     e.FiringCancelled: _firing_cancelled,
     e.ApprovalOpened: _opened,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_graph.core import statepath
+from agent_graph.core import early, statepath
 from agent_graph.core.effects import FramesAnswer, Missing, OpenFrames
 from agent_graph.core.events import WriteConflict
 from agent_graph.core.firing import Firing, Owned
@@ -144,12 +144,15 @@ def is_doomed(run: Run, frame: Frame) -> bool:
     """Whether a frame around this one ends with all that is in it."""
     if run.ending:
         return True
-    owner = frame.owner
-    while owner is not None:
-        if owner.frame.path in run.closing:
+    while (outer := _around(frame)) is not None:
+        if outer.path in run.closing or early.ended(outer):
             return True
-        owner = owner.frame.owner
+        frame = outer
     return False
+
+
+def _around(frame: Frame) -> Frame | None:
+    return frame.around or (None if frame.owner is None else frame.owner.frame)
 
 
 def why_it_ends(frame: Frame) -> str:
@@ -175,10 +178,13 @@ def fail(run: Run, frame: Frame, error: JsonObject) -> None:
 
 def settle(run: Run, frame: Frame) -> None:
     """A firing of `frame` is through: when it was the last one, the frame comes to its end."""
+    while frame.around is not None and not frame.busy:
+        _drained(run, frame, frame.around)
+        frame = frame.around
     owner = frame.owner
     if owner is None or owner.owned is None:
         return
-    if frame.running:
+    if frame.busy:
         if frame.terminating:
             run.closing[frame.path] = None
         return
@@ -197,6 +203,15 @@ def settle(run: Run, frame: Frame) -> None:
     _close(run, frame, owner, mine)
     _let_go(run, owner, mine)
     _go_on(run, owner, mine)
+
+
+def _drained(run: Run, region: Frame, around: Frame) -> None:
+    """Nothing runs in a region any more: it is gone, and what was counted in it is not forgotten."""
+    run.frames.pop(region.path, None)
+    run.parts.pop(region.path, None)
+    around.regions.open.pop(region.path, None)
+    for node in region.nth:
+        around.nth.setdefault(node, 0)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:

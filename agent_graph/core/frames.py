@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import chain
 
+from agent_graph.core import early
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Token, merged
-from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, Graph
+from agent_graph.core.firing import Firing, Part, Regions, Token, merged
+from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.lanes import is_each, next_turn
+from agent_graph.core.lanes import Turn, is_each, next_turn
 from agent_graph.core.merge import Conflict, State, Writer, slot_of
+from agent_graph.core.sending import send
 from agent_graph.core.topology import ENTRY
 from agent_graph.core.weights import Slot
 
@@ -47,7 +49,9 @@ class Frame:
         "last",
         "nth",
         "owner",
+        "part",
         "path",
+        "regions",
         "run_input",
         "running",
         "running_set",
@@ -104,18 +108,26 @@ class Frame:
         """A token has reached END_RUN: nothing is enabled any more, and what runs is to be cancelled."""
         self.enabled: list[Firing] = []
         """Firings enabled since somebody last took this list."""
+        self.part: Part | None = None
+        """What makes it a region of another frame, whose state it shares."""
+        self.regions = Regions()
+
+    @property
+    def around(self) -> Frame | None:
+        """Of a region: the frame it is in."""
+        return None if self.part is None else self.part.around
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     def enter(self, edge: int = 0) -> None:
         """Put the first token on `edge`, which leads to the entry."""
-        self.settle([self._put(edge, Token(0, (), 0))])
+        self.settle([self.put(edge, Token(0, (), 0))])
 
-    def finish(self, firing: Firing, done: Done) -> None:
+    def finish(self, firing: Firing, done: Done, *, failed: bool = False) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
         state, node = self.state, firing.node
         past, tips = firing.past, firing.tips
-        order = (firing.depth, node, firing.nth)
+        order = self._order(firing)
         writes = self.written(firing, done)
         writes_current = done.current is not MISSING
         if writes or writes_current:
@@ -127,12 +139,21 @@ class Frame:
                 tips = (state.next - 1,)
         token = Token(past, tips, firing.depth)
         by_target = {target: self._branch(firing, token, value) for target, value in done.inputs.items()}
-        self._leave(node)
-        dirty = self._send(node, done.targets, token, by_target)
+        self.leave(node)
         self.depths[firing.lane] = firing.depth
         self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
-        if not self.terminating:
-            self.settle([*dirty, *self.blocked_by.pop(node, ()), node])
+        home, dirty = early.home(self, node)
+        before = early.arrived(home)
+        dirty += send(home, firing, done.targets, token, by_target=by_target)
+        if failed:  # its token does not count towards those a join waits for
+            early.forget(home, but=before)
+        if not early.outermost(home).terminating:
+            home.settle(dirty)
+            early.look(home)
+
+    def _order(self, firing: Firing) -> tuple[int, int, int]:
+        """Where its writes stand among those of the frame."""
+        return firing.depth, firing.node, early.rank(self, firing)
 
     def written(self, firing: Firing, done: Done) -> list[Write]:
         """What a firing contributes, its output in the engine's books included."""
@@ -144,7 +165,7 @@ class Frame:
 
     def drop(self, firing: Firing) -> None:
         """A firing failed or was cancelled: it leaves no tokens and no writes."""
-        self._leave(firing.node)
+        self.leave(firing.node)
 
     def failed(self, node: int, past: int) -> MaybeJson:
         """What ``errors.<node>`` holds as seen from `past`: the node's latest firing failed, and the run went on."""
@@ -152,53 +173,35 @@ class Frame:
 
     def _branch(self, firing: Firing, token: Token, value: object) -> Token:
         state = self.state
-        order = (firing.depth, firing.node, firing.nth)
-        writer = Writer(firing.node, order, firing.path, token.past, state.seen(token.tips), value)  # type: ignore[arg-type]  # JSON by construction
+        writer = Writer(firing.node, self._order(firing), firing.path, token.past, state.seen(token.tips), value)  # type: ignore[arg-type]  # JSON by construction
         bit = state.add(writer, ())
         return Token(token.past | bit, (state.next - 1,), token.depth)
 
-    def _send(self, node: int, targets: tuple[str, ...] | None, token: Token, by_target: dict[str, Token]) -> list[int]:
-        """Put tokens on the chosen edges; returns the nodes that got one."""
-        topology = self.graph.topology
-        source = topology.leaves_by(node)
-        if targets is None:
-            edges, ends = [(edge, token) for edge in topology.out_declared[source]], topology.ends[source]
-            stops = bool(topology.ends_run >> source & 1)
-        else:
-            edges, ends = [], not targets or END in targets
-            stops = END_RUN in targets
-            for target in dict.fromkeys(targets):
-                if target in SPECIAL_TARGETS:
-                    continue
-                place = self.graph.index[target]
-                edge = topology.edge_between.get((node, place))
-                edges.append(
-                    (topology.edge_between[source, place] if edge is None else edge, by_target.get(target, token))
-                )
-        inside = self.inside
-        within = edges if inside < 0 else [one for one in edges if inside >> topology.edges[one[0]].target & 1]
-        if stops:
-            self.terminating = True
-            self.ended_at.clear()  # whose result counts is certain
-        if ends or stops or len(within) < len(edges):
-            self.ended.append(by_target.get(END, token))
-            self.ended_at[node] = token.depth
-        return [self._put(edge, mine) for edge, mine in within]
-
-    def _put(self, edge: int, token: Token) -> int:
-        self.tokens.setdefault(edge, deque()).append(token)
+    def put(self, edge: int, token: Token) -> int:
+        """Put a token on an edge; the node it leads to."""
         target = self.graph.topology.edges[edge].target
+        if self.part is not None and target == self.part.region.exit:
+            self.part.arrived.setdefault(edge, token)
+            return target
+        self.tokens.setdefault(edge, deque()).append(token)
         self.full.setdefault(target, set()).add(edge)
         self.active |= 1 << target
         return target
 
-    def _leave(self, node: int) -> None:
-        del self.running[node]
+    def leave(self, node: int, *, stood: bool = False) -> None:
+        """A node runs no longer, or does not stand for a region any more (`stood`)."""
+        if not stood:
+            del self.running[node]
         self.running_set &= ~(1 << node)
         if node not in self.full:
             self.active &= ~(1 << node)
 
     # -- the rule --------------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Something runs in it, regions included."""
+        return bool(self.running or self.regions.open)
 
     def settle(self, dirty: Iterable[int]) -> None:
         """Enable every node that may run now; when none may, the first node of a circle; until nothing changes."""
@@ -254,13 +257,13 @@ class Frame:
 
     def _enable(self, node: int) -> None:
         """Take one token from each in-edge that holds one; the firing's past and inputs are fixed from here on."""
-        topology, state = self.graph.topology, self.state
+        topology = self.graph.topology
         taken: list[Token] = []
         body = topology.bodies.get(node, 0)
         reentered = False
         full = self.full[node]
-        edges, lane, nth, name = next_turn(self, node)
-        for edge in edges:
+        turn = next_turn(self, node)
+        for edge in turn.edges:
             queue = self.tokens[edge]
             taken.append(queue.popleft())
             if body:
@@ -274,6 +277,11 @@ class Frame:
         if node in self.given:
             taken.append(self.given.pop(node))
         self.soft.discard(node)
+        self.fire(node, taken, turn, reentered=reentered)
+
+    def fire(self, node: int, taken: list[Token], turn: Turn, *, reentered: bool = False) -> Firing:
+        """A firing with these tokens."""
+        state, (_, lane, nth, name) = self.state, turn
         conflicts: tuple[Conflict, ...] = ()
         if lane in self.last:
             taken.append(self.last[lane])
@@ -285,15 +293,18 @@ class Frame:
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
         self.running_set |= 1 << node
-        if self.active == 1 << node and node not in self.full and past == state.everything():
+        self.active |= 1 << node
+        alone = self.active == 1 << node and node not in self.full and self.part is None and not self.regions.open
+        if alone and past == state.everything():
             past, tips = self._compact(tips)
         path = f"{self.path}{self.graph.nodes[node].id}#{name}"
         depth = max(depth, self.depths.get(lane, 0)) + 1
         firing = Firing(self, node, path, nth, depth, past, tips, reentered, lane, conflicts=conflicts)
-        if self.graph.nodes[node].type == "join" and topology.behind_cycle >> node & 1:
+        if self.graph.nodes[node].type == "join" and self.graph.topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing
         self.enabled.append(firing)
+        return firing
 
     def _compact(self, tips: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         """One token holds all there is: make it the base, so that memory does not grow with rounds."""
@@ -318,17 +329,6 @@ class Frame:
         return slot_of(self.state.resolve(name, past))
 
     # -- from a snapshot -------------------------------------------------------------------------------------------
-
-    def place(self, edge: int, tokens: Iterable[Token]) -> None:
-        """Put tokens back where a snapshot says they wait."""
-        for token in tokens:
-            self._put(edge, token)
-
-    def run_on(self, firing: Firing) -> None:
-        """Put back a firing that a snapshot says is active."""
-        self.running[firing.node] = firing
-        self.running_set |= 1 << firing.node
-        self.active |= 1 << firing.node
 
     def look_again(self) -> None:
         """Find out anew what waiting nodes wait for. None is enabled: those that may run were, or the frame fails."""

@@ -19,6 +19,12 @@ def admit(run: Run, frame: Frame) -> None:
         else:
             enter(run, firing)
     frame.enabled = []
+    fresh, frame.regions.fresh = frame.regions.fresh, []
+    for region in fresh:
+        run.frames[region.path] = run.parts[region.path] = region
+        admit(run, region)
+    if frame.around is not None:
+        admit(run, frame.around)
     give(run)
 
 

@@ -79,7 +79,7 @@ def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
         case e.BudgetRefused():
             lasting: JsonObject = {name: value for name, value in e.to_json(fact).items() if name not in OF_ITS_TIME}
             return (_frame_of(fact.firing), ""), lasting
-        case e.FiringCancelled() | e.ItemsClosed():
+        case e.FiringCancelled() | e.ItemsClosed() | e.JoinClosed():
             return (_frame_of(fact.firing), ""), e.to_json(fact)
         case e.MutexGranted():
             return ((), fact.name), e.to_json(fact)

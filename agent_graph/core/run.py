@@ -110,6 +110,8 @@ class Run:
     finished_at_ms: int | None = None
     frames: dict[str, Frame] = field(default_factory=dict)
     """The open frames by path: the root is at "" once the run is accepted; an owner's come after the frame it is in."""
+    parts: dict[str, Frame] = field(default_factory=dict)
+    """Those of the frames that are regions of others."""
     closing: dict[str, None] = field(default_factory=dict)
     """The frames, but for the root, that are to be ended with all that is in them: they fail, or nobody waits for
     them any more."""
@@ -154,7 +156,7 @@ class Run:
         next_ = any(mutex.following for mutex in self.mutexes.values())
         going = next_ or self.open or self.out or self.queue or self.pausing
         moving = self.closing or self.met or self.ending or (going and not self.stands_still)
-        if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.running:
+        if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
             return "waiting"
         return self.lifecycle
 
@@ -198,3 +200,10 @@ class Run:
     def hand_over(self, path: str) -> None:
         """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""
         self.out[path] = self.open.pop(path)
+
+    def hear(self, firing: Firing) -> None:
+        """An answer has come: the firing wants a step, after all that do. In a folded run it is there already, for
+        nobody has taken its effect, and still it is the last."""
+        self.out.pop(firing.path, None)
+        self.open.pop(firing.path, None)
+        self.open[firing.path] = firing

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from agent_graph.core import early, mutexes, spending
 from agent_graph.core import events as e
-from agent_graph.core import mutexes, spending
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
@@ -64,6 +64,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
+    if run.parts and (lost := _lost(run)):
+        return lost
     if run.met or run.closing:
         first = (*map(Record, run.met), *_closing(run))
         if first:
@@ -72,7 +74,7 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(_steps(run) or (() if frame.running else _end(run, frame)))
+    return tuple(_steps(run) or (() if frame.busy else _end(run, frame)))
 
 
 def _steps(run: Run) -> list[Action]:
@@ -92,9 +94,20 @@ def _ends_frame(firing: Firing, last: e.Fact) -> bool:
     """Whether a frame is about to fail, or a token to end the run."""
     if not isinstance(last, e.ENDS):
         return False
+    if firing.frame.part is not None:
+        return True  # it may have closed a region
     if last.targets is not None:
         return END_RUN in last.targets
     return isinstance(last, e.NodeFailed) or firing.frame.graph.topology.ends_run_behind(firing.node)
+
+
+def _lost(run: Run) -> tuple[Record, ...]:
+    """End what runs in regions whose join has fired without it."""
+    found: dict[str, Firing] = {}
+    for frame in run.parts.values():
+        if early.ended(frame):
+            found |= {firing.path: firing for firing in run.running if early.is_lost(firing, frame)}
+    return tuple(_cancel(found.values(), run, "the others were enough"))
 
 
 def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:

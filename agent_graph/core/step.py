@@ -57,6 +57,9 @@ def step(run: Run, firing: Firing) -> list[Action]:
         if firing.conflicts:
             met = [e.WriteConflict(firing.path, c.key, c.winner, c.losers) for c in firing.conflicts]
             actions += [Record(fact) for fact in untold(run, firing.path, met)]
+        if firing.closed_by is not None:
+            closed = [e.JoinClosed(firing.path, firing.closed_by, firing.short)]
+            actions += [Record(fact) for fact in untold(run, firing.path, closed)]
         actions.append(Record(e.NodeStarted(firing.path, attempt)))
     node, limit = firing.declared, firing.frame.graph.max_iterations
     if firing.depth > limit:
@@ -80,6 +83,8 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
     if firing.owned is not None and firing.owned.failure is not None:
         return e.NodeFailed(firing.path, firing.owned.failure, attempt)
     try:
+        if firing.closed_by == ():
+            raise NodeFailure("JOIN_NO_INPUTS", f"join {node.id!r}: no branch came to its end")
         answer = NODE_TYPES[node.type].step(node, View(firing, limits=run.limits), firing.answers)
         if isinstance(answer, Done):
             if firing.owned is not None and firing.owned.stopped:

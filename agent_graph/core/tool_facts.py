@@ -52,5 +52,4 @@ def fold_answered(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolAnswered
     if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
         firing.calling, firing.unsure = None, False
         firing.answers.append(ToolAnswer(fact.call_id, fact.text, fact.failed))
-        run.out.pop(firing.path, None)
-        run.open[firing.path] = firing
+        run.hear(firing)

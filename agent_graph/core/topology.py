@@ -69,6 +69,8 @@ class Topology:
     """By loop node: the nodes it dominates on a path from its entry back to it (engine.md 6), itself left out."""
     regions: dict[int, Region] = field(default_factory=dict)
     """By fan-out over data: what runs once for each item, in frames of its own."""
+    early: dict[int, Region] = field(default_factory=dict)
+    """By fork: what lies between it and a join that does not wait for all; runs once for each firing of the fork."""
     _feeders: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
     _parts: dict[int, Cycle] = field(default_factory=dict, compare=False, repr=False)
     _ancestors: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
@@ -170,7 +172,8 @@ class Topology:
             "bodies": {str(node): hex(body) for node, body in self.bodies.items()},
         }
         regions: JsonObject = {str(fork): [r.entry, r.exit, hex(r.nodes)] for fork, r in self.regions.items()}
-        return {**body, "regions": regions} if regions else body
+        early: JsonObject = {str(fork): [r.exit, hex(r.nodes)] for fork, r in self.early.items()}
+        return {**body, **({"regions": regions} if regions else {}), **({"early": early} if early else {})}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Topology:
@@ -185,11 +188,16 @@ class Topology:
             in_cycle=int(body["in_cycle"], 16), behind_cycle=int(body["behind_cycle"], 16),
             reachable=int(body["reachable"], 16),
             bodies={int(node): int(nodes, 16) for node, nodes in body["bodies"].items()},
+            early={int(fork): Region(ENTRY, *_exit(leave)) for fork, leave in body.get("early", {}).items()},
             regions={
                 int(fork): Region(entry, leave, int(nodes, 16))
                 for fork, (entry, leave, nodes) in body.get("regions", {}).items()
             },
         )  # fmt: skip
+
+
+def _exit(body: Any) -> tuple[int, int]:
+    return body[0], int(body[1], 16)
 
 
 def build(

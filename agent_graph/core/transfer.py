@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_graph.core.firing import Token, merged
+from agent_graph.core import early
+from agent_graph.core.firing import Regions, Token, merged
 from agent_graph.core.frames import Frame
-from agent_graph.core.graph import SPECIAL_TARGETS
+from agent_graph.core.graph import END_RUN, SPECIAL_TARGETS
 from agent_graph.core.merge import Conflict
 
 
@@ -15,17 +16,17 @@ def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
 
     Returns the conflicts that meet in it.
     """
-    known = [Token(firing.past, firing.tips, firing.depth - 1) for firing in frame.running.values()]
-    known += [token for queue in frame.tokens.values() for token in queue]
+    known = [token for part in (frame, *early.inside(frame)) for token in early.known(part)]
     token, met = merged(known, frame.state), frame.state.conflicts([token.past for token in known])
     for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft):
         held.clear()
-    frame.enabled, frame.running_set, frame.active = [], 0, 0
+    frame.enabled, frame.running_set, frame.active, frame.regions = [], 0, 0, Regions()
     nodes = [frame.graph.index[target] for target in targets if target not in SPECIAL_TARGETS]
     for node in nodes:
         give(frame, node, token)
     if len(nodes) < len(targets) or not targets:
         frame.ended.append(token)
+    frame.terminating = END_RUN in targets
     frame.settle(nodes)
     return met
 

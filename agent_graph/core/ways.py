@@ -113,7 +113,8 @@ def _after_error(targets: tuple[str, ...], found: list[Way]) -> Iterator[tuple[W
 def node_of(graph: Graph, firing: str) -> str:
     """The node of `graph` that a firing is of; "" when it is of a graph inside."""
     *owners, last = firing.split("/")
-    over_data = all(graph.index.get(owner.partition("#")[0]) in graph.topology.regions for owner in owners)
+    regions = graph.topology.regions.keys() | graph.topology.early.keys()
+    over_data = all(graph.index.get(owner.partition("#")[0]) in regions for owner in owners)
     return last.partition("#")[0] if over_data else ""
 
 

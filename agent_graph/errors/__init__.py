@@ -185,7 +185,7 @@ class SignalBufferFull(Conflict):
 
 
 class DataDirLocked(Conflict):
-    """Another process owns the data folder."""
+    """Another process owns the data folder, or may by now: the lock was taken away."""
 
     exit_code = 5
 
@@ -285,7 +285,7 @@ class CapabilityMissing(Upstream):
 
 
 class StoreCorrupt(Corrupt):
-    """The database is damaged."""
+    """The database, or one run in it, is damaged; or the file is gone."""
 
 
 class StoreNewer(Corrupt):

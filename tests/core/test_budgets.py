@@ -206,6 +206,13 @@ def test_a_call_that_another_run_has_paid_for_is_given_back() -> None:
     same_after_every_cut(played)
 
 
+def test_a_call_that_no_budget_counts_is_not_settled() -> None:
+    played = chain(max_nodes=9)
+    played.calls.clear()
+    played.go(e.NodeRetried("a#1", NO_CONNECT, 0), e.TimerFired("a#1")).answer("a#1").answer("b#1")
+    assert budget_facts(played) == ["budget_granted", "budget_granted"]
+
+
 def test_a_call_in_flight_that_is_made_again_after_a_crash_is_the_one_that_was_granted() -> None:
     played = chain(max_llm_calls=2).resume()
     assert played.calls["a#1"].attempt == 2
@@ -447,6 +454,16 @@ def test_where_on_budget_leads_is_drawn_and_counted() -> None:
     assert "on_budget" not in {way for _, way, _ in taken(failed.graph, [event.fact for event in failed.log])}
 
 
+def test_a_node_that_fires_for_every_token_fires_for_that_one_too() -> None:
+    nodes = [llm("a"), llm("b"), writes("x", x=1), {**writes("m", m=1)}]
+    nodes[3]["config"]["merge"] = "each"
+    graph = compiled(nodes, "a>b b>END x>m m>END", output_key="m", budgets=leading("m", "x", max_llm_calls=1))
+    played = play(graph).answer("a#1", "one")
+    assert played.run.status == "completed"
+    assert [fact.firing for fact in played.facts_of("m")] == ["m#0.1", "m#1.1"]
+    same_after_every_cut(played)
+
+
 def test_it_can_be_the_end_that_the_run_goes_to() -> None:
     graph = compiled([llm("a", output_key="x"), llm("b", output_key="y")], IN_A_ROW, output_key="x",
                      budgets=leading("END", max_llm_calls=1))  # fmt: skip
@@ -520,6 +537,10 @@ def test_a_run_has_its_time_from_its_start_on() -> None:
     played.go(e.RunStarted())
     assert spending.deadline_ms(played.run) == 4_500
     assert spending.overdue(played.run, 4_499) == ()
+    assert played.run.ledger is not None
+    assert played.run.ledger.view() == {
+        "max_wall_clock_ms": {"max": 500, "deadline_at_ms": 4_500}, "on_budget": "fail",
+    }  # fmt: skip
     assert spending.overdue(played.run, 4_600) == (e.BudgetRefused("max_wall_clock_ms", 500, 600),)
 
 

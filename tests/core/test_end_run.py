@@ -186,3 +186,20 @@ def test_the_end_of_a_run_from_inside_survives_a_cut_at_every_event() -> None:
         if "sub#1/a#1" in again.calls:
             again.answer("sub#1/a#1", "the end")
         assert canonical_record(OUTER, again.log) == whole, cut
+
+
+def test_in_an_item_of_a_fan_out_it_ends_the_run_with_what_the_items_came_to() -> None:
+    over = {"id": "m", "type": "parallel", "config": {
+        "for_each": {"path": "xs"}, "entry": "pick", "join": "done", "output_key": "all"}}  # fmt: skip
+    inner = compiled([llm("w", "{input}", output_key="x")], "w>END_RUN", name="inner", output_key="x")
+    nodes = [over, router("pick", "item", {"stop": ["ends"]}, default=["draft"]), llm("draft", output_key="y"),
+             sub("ends", "inner", output_key="y"), {"id": "done", "type": "join", "config": {"inputs": ["y"]}},
+             llm("last")]  # fmt: skip
+    graph = compiled(nodes, "draft>done ends>done done>last last>END", output_key="all", inner=[inner])
+    at = play(graph, {"xs": ["a", "stop", "b"]}).answer("m#1[0]/draft#1", "A")
+    at.answer("m#1[1]/ends#1/w#1", "the end")
+    record: Any = canonical_record(graph, at.log)
+    assert record["status"] == "completed", record
+    assert [fact.firing for fact in at.facts(e.FiringCancelled)] == ["m#1[2]/draft#1"]
+    assert "last#1" not in at.calls
+    assert len(record["final_state"][0]) == 2, "the items that had come to their end"

@@ -42,6 +42,7 @@ SAMPLES: list[e.Fact] = [
     e.NodeRetried("a#1", dict(ERROR), 250),
     e.NodeRetried("a#1", dict(ERROR), 0, 2, "small"),
     e.MutexGranted("a#1", "printer"),
+    e.JoinClosed("f#1/j#1", ("a", "b"), True),
     e.TimerSet("a#1", 250),
     e.TimerSet("a#1", until_ms=5),
     e.TimerFired("a#1"),

@@ -241,7 +241,7 @@ def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
         body = spec("two_ways")
         body["nodes"][-1]["config"].update(change)
         assert {issue.code for issue in compile_graph(body).issues if issue.severity == "error"} == {
-            "NODE_TYPE_UNAVAILABLE"
+            "REGION_NOT_CLOSED"
         }
     body = spec("two_ways")
     branches = [{"id": node, "entry": node} for node in "ab"]

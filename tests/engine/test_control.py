@@ -8,7 +8,7 @@ from typing import Any
 from agent_graph.core import events as e
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from tests.engine.room import Gates, Room, asked, opened
-from tests.specs import gate, llm, node, passthrough, put, spec
+from tests.specs import gate, join, llm, node, passthrough, put, spec
 
 
 async def holders(room: Room, run_id: str) -> list[str]:
@@ -96,3 +96,44 @@ async def test_a_node_that_merges_each_goes_on_with_the_first_branch() -> None:
         gates.open("slow")
         assert (await room.ended(run_id)).status == "completed"
         assert [fact.firing for fact in await room.facts(run_id, e.NodeFinished)][-1] == "each#1.1"
+
+
+async def test_the_first_of_three_providers_wins_and_the_calls_to_the_others_are_closed() -> None:
+    gates = Gates("one", "two", "fast")
+    names = ("one", "two", "fast")
+    graph = spec(
+        passthrough("s"), *(llm(name, output_key=name) for name in names),
+        join("j", [*names], "best", "first_non_null", wait="any", on_missing="skip"), llm("use", "use {best}"),
+        edges=" ".join(f"s>{name} {name}>j" for name in names) + " j>use use>END",
+    )  # fmt: skip
+    async with opened(ScriptedModel(gates)) as room:
+        run_id = await room.start(graph)
+        for name in names:
+            await gates.reached(name)
+        gates.open("fast")
+        row = await room.ended(run_id)
+        assert (row.status, row.final_state) == ("completed", ("fine: use fine: fast",))
+        await room.at_rest()
+        assert sorted(gates.cancelled) == ["one", "two"], "down to the socket"
+        (closed,) = await room.facts(run_id, e.JoinClosed)
+        assert (closed.firing, closed.edges, closed.short) == ("s#1/j#1", ("fast",), False)
+        assert (await room.data("graph_run_get", run_id=run_id))["skipped"] == []
+        assert await room.state(run_id) == {"fast": "fine: fast", "best": "fine: fast"}
+
+
+async def test_a_race_in_which_a_person_waits_survives_a_restart(tmp_path: Path) -> None:
+    graph = spec(
+        passthrough("s"), gate("g"), node("w", "signal"), join("j", ["g", "w"], "got", "collect_object", wait="any",
+                                                                on_missing="skip"),
+        edges="s>g s>w g>j w>j j>END", output_key="got",
+    )  # fmt: skip
+    async with opened(ScriptedModel(), tmp_path) as room:
+        run_id = await room.start(graph, {})
+        await room.reaches(run_id, "waiting")
+    async with opened(ScriptedModel(), tmp_path) as room:
+        sent = await room.data("graph_run_signal", run_id=run_id, name="w", payload="now")
+        assert (sent["node_id"], sent["node_path"]) == ("w", "s#1/w#1")
+        row = await room.ended(run_id)
+        assert row.final_state == ({"w": "now"},)
+        (gone,) = (await room.data("graph_approval_list", run_id=run_id, status="all"))["approvals"]
+        assert (gone["status"], gone["node_path"], gone["node_id"]) == ("withdrawn", "s#1/g#1", "g")

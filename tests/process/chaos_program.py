@@ -17,7 +17,7 @@ from agent_graph.settings import load
 from agent_graph.store.base import TERMINAL, RunRow
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
-from tests.process.shapes import PARTS, SHAPES, decides
+from tests.process.shapes import PARTS, SHAPES, decides, tells
 
 import_module("agent_graph.tools.toolsets")
 ME = Caller("assistant", "test")
@@ -28,7 +28,7 @@ def say(event: str, **rest: Any) -> None:
     print(json.dumps({"event": event, **rest}), flush=True)
 
 
-async def ask(deps: Deps, tool: str, **arguments: Any) -> Any:
+async def ask(deps: Deps, tool: str, /, **arguments: Any) -> Any:
     envelope: Any = await call(deps, tool, arguments, caller=ME)
     assert envelope["ok"], envelope
     return envelope["data"]
@@ -50,14 +50,21 @@ async def see_through(deps: Deps, tag: str) -> None:
     run_id = await begun(deps, tag)
     say("started", tag=tag, run_id=run_id)
 
+    seen = -1
+
     def wants_something(row: RunRow) -> bool:
-        return row.status in TERMINAL or row.status == "waiting"
+        return row.status in TERMINAL or (row.status == "waiting" and row.seq != seen)
 
     while True:
         row = await deps.supervisor.wait(run_id, timeout_ms=WAIT_MS, until=wants_something)
         if row.status in TERMINAL:
             say("ended", tag=tag, status=row.status)
             return
+        seen = row.seq
+        for wait in (await ask(deps, "graph_run_get", run_id=run_id))["waiting_for"]:
+            if wait["kind"] == "signal":
+                message = {"name": wait["name"], "payload": tells(wait["name"])}
+                await ask(deps, "graph_run_signal", run_id=run_id, idempotency_key=f"{tag} {wait['name']}", **message)
         for gate in (await ask(deps, "graph_approval_list", run_id=run_id))["approvals"]:
             decision = decides(gate["node_id"], gate["graph_id"])
             await ask(

@@ -1,4 +1,4 @@
-"""Eleven shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
+"""Twelve shapes of graphs for the chaos suite; what a model or a person says follows from what it is asked."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ LONG = spec(
     transform("step", {"op": "append", "path": "log", "value": "x" * 400}), asks("end", "loops.l"),
     edges="step>l end>END", output_key="end", name="long", reducers={"log": "append"},
 )  # fmt: skip
+WAITING = spec(
+    passthrough("s"), asks("a", mutex="m"), asks("b", mutex="m"), node("t", "timer", delay_ms=40),
+    node("w", "signal", name="go", output_key="told"), join("j", ["a", "b", "told"], "all", "collect_array"),
+    asks("end", "all"), edges="s>a s>b a>t b>w t>j w>j j>end end>END", output_key="end", name="waiting",
+)  # fmt: skip
 BUDGETED = spec(
     node("l", "loop", entry="try", exit="end", max_iterations=3), asks("try", "loops.l"), asks("weigh", "try"),
     asks("end", "weigh"), edges="try>weigh weigh>l end>END", output_key="end", name="budgeted",
@@ -86,7 +91,7 @@ PARTS = (PART,)
 """Graphs that others run: stored before these."""
 SHAPES = {
     graph["name"]: graph
-    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, BUDGETED)
+    for graph in (CHAIN, FAN_OUT, NESTED, LOOP, ROUTED, GATED, BESIDE, LONG, ITEMS, INSIDE, BUDGETED, WAITING)
 }
 
 
@@ -98,3 +103,8 @@ def says(prompt: str) -> str:
 def decides(node_id: str, graph_id: str) -> str:
     """What the person decides."""
     return "request_changes" if (graph_id, node_id) == ("gated", "h") else "approve"
+
+
+def tells(name: str) -> Json:
+    """What the message of that name says."""
+    return {"to": name}

@@ -31,7 +31,7 @@ from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store.sqlite import open_store
 from tests.engine.room import Room, opened
 from tests.fakes.ollama_server import OllamaServer, Request, Response, encoded, error, last_line, line, stream
-from tests.process.shapes import FLAKY, PARTS, SHAPES, decides, says
+from tests.process.shapes import FLAKY, PARTS, SHAPES, decides, says, tells
 from tests.sizes import size
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -194,6 +194,10 @@ async def undisturbed(room: Room, tag: str) -> JsonObject:
     while (await room.supervisor.wait(run_id, timeout_ms=10_000, until=rests)).status == "waiting":
         for gate in await room.pending(run_id):
             await room.decide(gate["approval_id"], decides(gate["node_id"], shape))
+        for wait in (await room.data("graph_run_get", run_id=run_id))["waiting_for"]:
+            if wait["kind"] == "signal":
+                await room.call("graph_run_signal", run_id=run_id, name=wait["name"], payload=tells(wait["name"]))
+        await asyncio.sleep(0)  # one that waits for the clock waits on
     return await room.record(run_id)
 
 

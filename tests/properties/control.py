@@ -58,6 +58,18 @@ def with_end_run(rng: Random, spec: Spec) -> Spec:
     return spec
 
 
+def with_early_joins(rng: Random, spec: Spec) -> Spec:
+    """Joins that do not wait for all, where the compiler takes them."""
+    for place, node in enumerate(spec["nodes"]):
+        if node["type"] == "join":
+            tried = copy.deepcopy(spec)
+            more = {"wait": rng.choice(["any", {"count": 1}, {"count": 2}]), "cancel_rest": rng.random() < 0.7}
+            tried["nodes"][place].setdefault("config", {}).update(more)
+            if graphs.accepted(tried)[0] is not None:
+                spec = tried
+    return spec
+
+
 def variant(case: Case, kind: str) -> Case | None:
     """The case with constructs of that kind, None where there is no place for them."""
     rng = Random(f"{case.seed} {kind}")
@@ -71,7 +83,10 @@ def variant(case: Case, kind: str) -> Case | None:
             spec = with_each(rng, spec, case.graph)
         case "end_run":
             spec = with_end_run(rng, spec)
+        case "early":
+            spec = with_early_joins(rng, spec)
         case _:
+            spec = with_early_joins(rng, spec)
             spec = with_end_run(rng, with_each(rng, with_mutexes(rng, with_waits(rng, spec)), case.graph))
     if spec == case.spec:
         return None

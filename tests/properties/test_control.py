@@ -16,7 +16,7 @@ from tests.sizes import size
 SEEDS = size(120, 4_000)
 CHUNK = size(40, 200)
 ORDERS = 6
-KINDS = ("mutex", "waits", "each", "end_run", "all")
+KINDS = ("mutex", "waits", "each", "end_run", "early", "all")
 
 
 def checked(case: Case, original: Case, kind: str) -> int:

@@ -24,6 +24,7 @@ from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, Budget
 from agent_graph.core.events.firings import (
     CacheHit,
     FiringCancelled,
+    JoinClosed,
     LoopExhausted,
     ModelAnswered,
     MutexGranted,
@@ -70,6 +71,7 @@ __all__ = [
     "FrameFailed",
     "FramesOpened",
     "ItemsClosed",
+    "JoinClosed",
     "LoopExhausted",
     "ModelAnswered",
     "MutexGranted",
@@ -116,7 +118,7 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, FrameFailed, FiringCancelled,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, FrameFailed, FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
         BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )

@@ -132,6 +132,16 @@ class MutexGranted(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class JoinClosed(Fact):
+    """A join that does not wait for all took the tokens of these nodes; `short`: fewer than it waits for could come."""
+
+    type: ClassVar[str] = "join_closed"
+    firing: str
+    edges: tuple[str, ...] = ()
+    short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RouteTaken(Fact):
     """`transition` names the rule, decision or way: ``rules/0``, ``default``, ``approve``, ``exit`` ..."""
 

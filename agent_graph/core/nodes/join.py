@@ -59,8 +59,10 @@ class Config(NodeConfig):
     """`contradiction_matrix`: contradictions put the join in quarantine."""
     dissent_path: Annotated[str, Len(1)] = "dissent"
     required_fields: list[Annotated[str, Len(1)]] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
-    wait: str | dict[str, Any] = "all"
+    wait: Literal["all", "any"] | Annotated[dict[Literal["count"], Annotated[int, Ge(1)]], Len(1)] = "all"
+    """For which branches it waits: all that can come, the first, or so many."""
     cancel_rest: bool = True
+    """What still runs when it has what it waits for is cancelled; else it runs on, for nothing."""
     method: Literal["majority", "borda", "condorcet"] = "majority"
     """`vote`: how ballots are counted."""
     candidates: list[Annotated[str, Len(1)]] = field(default_factory=list)
@@ -89,8 +91,6 @@ CHOOSES: Final = False
 UNAVAILABLE: Final = {
     **UNAVAILABLE_EVERYWHERE,
     "input_key": "a join reads its `inputs`",
-    "wait": 'a join waits for all that can come; only "all" is available yet',
-    "cancel_rest": "a join waits for all that can come; there is no rest to cancel yet",
 }
 _MODES_OF: Final = {
     "required": ("quorum",),
