@@ -23,7 +23,7 @@ from agent_graph.core.effects import (
     answer_to_json,
 )
 from agent_graph.core.events import from_json, to_json
-from agent_graph.core.firing import Firing, Part, Token
+from agent_graph.core.firing import Firing, Lost, Part, Token
 from agent_graph.core.frame_tree import new_frame, owned
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
@@ -34,7 +34,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 12
+FORMAT = 13
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -56,6 +56,7 @@ def dump(run: Run) -> bytes:
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
     body["ledger"] = None if run.ledger is None else run.ledger.to_json()
     body["closing"] = [*run.closing]
+    body["losing"] = [*run.losing]
     body["met"] = [to_json(fact) for fact in run.met]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
@@ -82,6 +83,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
     run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
     run.closing = dict.fromkeys(body["closing"])
+    run.losing = dict.fromkeys(body["losing"])
     run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
         _frame_in(run, _frame_of(graph, run, item), item)
@@ -105,6 +107,9 @@ def _frame_out(frame: Frame) -> JsonObject:
         "item": frame.item,
         "failure": frame.failure,
         "failing": frame.failing,
+        "lost": [
+            [*key, lost.error, *_token_out(Token(lost.past, lost.tips, lost.depth))] for key, lost in frame.lost.items()
+        ],
         "terminating": frame.terminating,
         "part": _part_out(frame),
         "state": None if frame.part else _state_out(frame.state, _at_first(frame)),
@@ -159,6 +164,8 @@ def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     frame.join_seen.update(body["join_seen"])
     frame.ended = [_token_in(token) for token in body["ended"]]
     frame.ended_at = dict(body["ended_at"])
+    for fork, number, error, *token in body["lost"]:
+        frame.lost[fork, number] = Lost(error, *_token_in(token))
 
 
 def _part_out(frame: Frame) -> list[Any] | None:
@@ -169,7 +176,17 @@ def _part_out(frame: Frame) -> list[Any] | None:
     fork = next(fork for fork, region in topology.early.items() if region is part.region)
     stands = frame.path in part.around.regions.open and not _rejoined(frame, part)
     arrived = [[edge, _token_out(token)] for edge, token in part.arrived.items()]
-    return [part.around.path, frame.path, fork, _token_out(part.forked), str(part.rank), arrived, part.closed, stands]
+    return [
+        part.around.path,
+        frame.path,
+        fork,
+        _token_out(part.forked),
+        str(part.rank),
+        arrived,
+        part.closed,
+        stands,
+        f"{part.kept:x}",
+    ]
 
 
 def _rejoined(frame: Frame, part: Part) -> bool:
@@ -184,6 +201,7 @@ def _region_in(run: Run, body: Any) -> Frame:
     early.lay(frame, part)
     run.parts[frame.path] = frame
     part.arrived, part.closed = {edge: _token_in(token) for edge, token in body[5]}, body[6]
+    part.kept = int(body[8], 16)
     if not body[7]:
         early.home(frame, part.region.exit)
     return frame
@@ -287,6 +305,7 @@ def _state_out(state: State, first: State) -> JsonObject:
         "writers": writers,
         "offset": state.offset,
         "next": state.next,
+        "forgotten": f"{state.forgotten:x}",
         "most": [state.tally.base, state.tally.written],
     }
     return body
@@ -308,7 +327,7 @@ def _state_in(state: State, body: Any) -> None:
         value = current[0] if current else MISSING
         slots_in = tuple(_slot_in(slot) for slot in slots)
         state.writers[number] = Writer(node, (order[0], order[1], order[2]), path, int(past, 16), saw, value, slots_in)
-    state.offset, state.next = body["offset"], body["next"]
+    state.offset, state.next, state.forgotten = body["offset"], body["next"], int(body["forgotten"], 16)
     state.tally.base, state.tally.written = body["most"]
 
 

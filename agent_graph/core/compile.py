@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from agent_graph.core import nesting
+from agent_graph.core import nesting, signals
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest
@@ -77,7 +77,7 @@ def _compiled(raw: JsonValue, limits: Limits, stored: Stored, level: Level) -> C
         return Compiled(None, tuple(issues))
     checked, more = _checked(parsed, limits, level)
     inner, wrong = nesting.pins(parsed, stored)
-    issues += [*more, *wrong]
+    issues += [*more, *wrong, *signals.inner_conflicts(parsed, inner)]
     if checked is None or any(issue.severity == "error" for issue in issues):
         return Compiled(None, _as_sent(raw, issues), judged=checked is not None)
     spec = nesting.pinned(minimal(parsed), inner)
@@ -138,6 +138,10 @@ def _graph(
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
         budgets=body.get("budgets", {}),
+        extents={
+            int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
+            for fork, branches in compiled.get("extents", {}).items()
+        },
         subgraphs=dict(subgraphs),
     )
 
@@ -165,9 +169,15 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
     built.regions, found = regions.over_data(wiring, built)
     built.early, more = regions.early(wiring, built)
     found += more
+    extents, holes = regions.put_up_with(wiring, built)
+    found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known
     judged = judge(parsed, wiring, built)
+    if extents:
+        judged.stored["extents"] = {
+            str(fork): [[edge, hex(nodes)] for edge, nodes in branches] for fork, branches in extents.items()
+        }
     return judged, [*issues, *judged.issues]
 
 
@@ -182,7 +192,7 @@ def _is_of_shape(issue: Issue) -> bool:
 
 def _content_issues(parsed: ParsedSpec, limits: Limits) -> list[Issue]:
     """What is wrong with nodes taken alone, with reducers and with the input schema."""
-    from agent_graph.core import schema, signals, statepath
+    from agent_graph.core import schema, statepath
 
     issues = signals.schema_conflicts(parsed.nodes)
     for node in parsed.nodes:

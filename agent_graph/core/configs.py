@@ -20,6 +20,9 @@ from agent_graph.core.spec_fields import ON_NODE, NodeFields
 
 CURRENT: Final = "__input__"
 """The older name of the current value; writing it is the default."""
+_NOTHING: Final[frozenset[str]] = frozenset()
+_BARE: Final[dict[str, Any]] = {}
+"""By type, where nothing is required: the config that says nothing."""
 PARTS: Final = {"retry": tuple(f.name for f in fields(Retry)), "messages": tuple(f.name for f in fields(Message))}
 """The fields of what stands inside a field."""
 
@@ -27,6 +30,8 @@ PARTS: Final = {"retry": tuple(f.name for f in fields(Retry)), "messages": tuple
 def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject, frozenset[str]]:
     """The config together with what stands on the node itself, and the names of those fields."""
     given: JsonObject = dict(shell.config or {})
+    if shell.model_fields_set.isdisjoint(ON_NODE):
+        return given, _NOTHING
     moved = set()
     for name in ON_NODE:
         value = getattr(shell, name)
@@ -48,6 +53,8 @@ def as_sent(shell: NodeFields, at: str, issues: list[Issue]) -> tuple[JsonObject
 
 def upgraded(kind: str, given: JsonObject, *, legacy: bool) -> JsonObject:
     """Without the keys that were once the defaults, under the names they had then."""
+    if not given:
+        return given
     older = {name for name in ("output_key", "input_key", "output") if given.get(name) == CURRENT}
     if legacy:
         older |= {"output_key"} if given.get("output_key") == "__approval_decision__" else set()
@@ -61,8 +68,12 @@ def read_config(kind: str, given: JsonObject, issues: list[Issue], *, place: tup
     """The instance of the type's ``Config``, None when a field of it is wrong."""
     at, node_id, moved = place
     known = config_names(kind)
+    if not given and kind in _BARE:
+        return _BARE[kind]
     try:
         config = config_adapter(kind).validate_json(compact(given), strict=True)
+        if not given:
+            _BARE[kind] = config  # frozen: all nodes that say nothing share it
     except ValidationError as error:
         faults = reading.faults(error, given)
         for fault in faults:

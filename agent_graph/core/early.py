@@ -78,10 +78,11 @@ def _more_can_come(frame: Frame, part: Part) -> bool:
     return any(topology.feeders(edge) & frame.active for edge in edges if edge not in part.arrived)
 
 
-def home(frame: Frame, node: int) -> tuple[Frame, list[int]]:
-    """The frame in which the tokens of a firing go on, and the nodes there that may have waited for it."""
+def home(frame: Frame, node: int, *, past: int = 0) -> tuple[Frame, list[int]]:
+    """The frame in which the tokens of a firing go on, with that `past`, and the nodes there that may have waited."""
     if frame.part is None or node != frame.part.region.exit:
         return frame, [*frame.blocked_by.pop(node, ()), node]
+    frame.part.kept |= past
     return frame.part.around, _rejoin(frame.part)
 
 

@@ -15,6 +15,8 @@ from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.topology import members
 
 _DEEPEST: Final = 8
+_LISTED: Final = 2_000
+"""Nodes of a graph beyond which it is not listed what excludes what."""
 _WORKING: Final = frozenset({"llm", "tool", "http", "graphql", "subgraph"})
 """The types whose firings take time that can pass side by side."""
 
@@ -98,7 +100,7 @@ def _cycles(graph: Graph, shape: Shape) -> Iterator[JsonObject]:
 def _exclusive(graph: Graph, shape: Shape) -> Iterator[JsonObject]:
     """By node that chooses once: which nodes lie behind each of its choices alone."""
     tree = shape.branches
-    if not tree.first:
+    if not tree.first or tree.count > _LISTED:
         return
     behind: dict[int, list[JsonValue]] = {}
     for place in range(tree.count):

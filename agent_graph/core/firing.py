@@ -48,6 +48,8 @@ class Part:
     """By in-edge of its join: the first token that counts."""
     closed: bool = False
     """Its join has fired."""
+    kept: int = 0
+    """What went on from it: the past of the token its join made."""
 
 
 @dataclass(slots=True)
@@ -94,6 +96,16 @@ class Owned:
 
 
 @dataclass(slots=True)
+class Lost:
+    """A static branch that has failed and is being ended: what it knew, for its token to the join."""
+
+    error: JsonObject
+    past: int = 0
+    tips: tuple[int, ...] = ()
+    depth: int = 0
+
+
+@dataclass(slots=True)
 class Firing:
     """One run of a node within its frame."""
 
@@ -121,6 +133,8 @@ class Firing:
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
+    lost: bool = False
+    """It has failed, and holds its place in the frame until its branch is ended."""
     closed_by: tuple[str, ...] | None = None
     """Of a join that did not wait for all: the nodes whose tokens it took."""
     short: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import budget_folds, budgets, early, mutexes, tool_facts, waits
+from agent_graph.core import budget_folds, budgets, early, lost_branches, mutexes, tool_facts, waits
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
@@ -142,7 +142,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
     firing = run.firing(fact.firing)
-    if firing is None or firing.attempt != fact.attempt:
+    if firing is None or firing.lost or firing.attempt != fact.attempt:
         return
     budget_folds.failed(run, firing, fact.error)
     remove(run, firing)
@@ -154,15 +154,19 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
         admit(run, firing.frame)
         settle(run, firing.frame)
         return
+    # Of an owner it is the failure inside, which says itself where it was.
+    own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
+    error: JsonObject = {**fact.error, **({} if "node_path" in fact.error else own)}
+    if lost_branches.lose(run, firing, error):
+        admit(run, firing.frame)
+        return
     firing.frame.drop(firing)
     frame = early.reached(firing)
     admit(run, firing.frame)
     if frame is None:
         settle(run, firing.frame)
         return
-    # Of an owner it is the failure inside, which says itself where it was.
-    own: JsonObject = {"node_id": node_id, "node_path": firing.path, "attempts": fact.attempt}
-    fail(run, frame, {**fact.error, **({} if "node_path" in fact.error else own)})
+    fail(run, frame, error)
     settle(run, firing.frame)
 
 
@@ -223,6 +227,7 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         remove(run, firing)
         forget(run, firing)
         mutexes.release(run, firing)
+        lost_branches.cancelled(firing)
         firing.frame.drop(firing)
         admit(run, firing.frame)
         settle(run, firing.frame)
@@ -309,6 +314,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.FramesOpened: _frames_opened,
     e.SignalAwaited: waits.signal_awaited,
     e.SignalReceived: waits.signal_received,
+    e.BranchFailed: lost_branches.ended,
     e.FrameFailed: _frame_failed,
     e.WriteConflict: _told,
     e.Warned: _told,

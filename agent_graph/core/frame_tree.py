@@ -212,6 +212,8 @@ def _drained(run: Run, region: Frame, around: Frame) -> None:
     around.regions.open.pop(region.path, None)
     for node in region.nth:
         around.nth.setdefault(node, 0)
+    if region.part is not None:
+        region.state.forget(region.path, kept=region.part.kept)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:
@@ -235,6 +237,7 @@ def forget(run: Run, owner: Firing) -> None:
         for item in owner.owned.live:
             run.frames.pop(frame_path(owner, item), None)
             run.closing.pop(frame_path(owner, item), None)
+            run.losing.pop(frame_path(owner, item), None)
 
 
 def _let_go(run: Run, owner: Firing, mine: Owned) -> None:
@@ -272,7 +275,11 @@ def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
     del run.frames[frame.path]
     run.closing.pop(frame.path, None)
+    run.losing.pop(frame.path, None)
     mine.live.discard(frame.item)
+    if frame.inside >= 0:  # nodes of the owner's own graph: they were reached
+        for node in frame.nth:
+            owner.frame.nth.setdefault(node, 0)
 
 
 def _collected(mine: Owned) -> list[JsonValue]:

@@ -15,7 +15,7 @@ from itertools import chain
 from agent_graph.core import early
 from agent_graph.core.circles import first_of_circle
 from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
-from agent_graph.core.firing import Firing, Part, Regions, Token, merged
+from agent_graph.core.firing import Firing, Lost, Part, Regions, Token, merged
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import Turn, is_each, next_turn
@@ -47,6 +47,7 @@ class Frame:
         "item",
         "join_seen",
         "last",
+        "lost",
         "nth",
         "owner",
         "part",
@@ -77,6 +78,7 @@ class Frame:
         """The nodes it runs, all unless it is a region of its graph: a token that leaves these ends."""
         self.failure: JsonObject | None = None
         """The first failure that reached it: it is about to fail."""
+        self.lost: dict[tuple[int, int], Lost] = {}
         self.failing = False
         """The log says that it fails."""
         self.state = State(graph.reducers)
@@ -142,14 +144,15 @@ class Frame:
         self.leave(node)
         self.depths[firing.lane] = firing.depth
         self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
-        home, dirty = early.home(self, node)
-        before = early.arrived(home)
+        home, dirty = early.home(self, node, past=token.past)
+        before = early.arrived(home) if failed else set()
         dirty += send(home, firing, done.targets, token, by_target=by_target)
         if failed:  # its token does not count towards those a join waits for
             early.forget(home, but=before)
         if not early.outermost(home).terminating:
             home.settle(dirty)
-            early.look(home)
+            if home.part is not None:
+                early.look(home)
 
     def _order(self, firing: Firing) -> tuple[int, int, int]:
         """Where its writes stand among those of the frame."""

@@ -61,6 +61,8 @@ class Graph:
     metadata: JsonObject = field(default_factory=dict)
     budgets: JsonObject = field(default_factory=dict)
     """What a run of it may use; of a subgraph nothing, the run's are its root's."""
+    extents: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """By static fork that puts up with failures, by branch: the edge by which it leads to the join, and its nodes."""
     subgraphs: dict[str, Graph] = field(default_factory=dict)
     """The graphs its nodes name, by version: those that were current when it was compiled, or the ones pinned."""
 

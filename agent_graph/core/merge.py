@@ -67,22 +67,12 @@ def slot_of(path: Path) -> tuple[Slot, Path]:
     return path[0], path[1:]
 
 
-def _covers(won: Path, a: Path, b: Path) -> bool:
-    """Where paths `a` and `b` overlap, a write of `won` has decided already."""
-    return won == max(a, b, key=len)[: len(won)]
-
-
-def overlap(a: Path, b: Path) -> bool:
-    """One of the paths is a prefix of the other."""
-    n = min(len(a), len(b))
-    return a[:n] == b[:n]
-
-
 class State:
     """All contributions of one frame."""
 
     __slots__ = (
-        "base", "base_current", "base_writers", "journal", "next", "offset", "owned", "reducers", "tally", "writers",
+        "base", "base_current", "base_writers", "forgotten", "journal", "next", "offset", "owned", "reducers", "tally",
+        "writers",
     )  # fmt: skip
 
     def __init__(self, reducer_names: dict[str, str]) -> None:
@@ -97,6 +87,7 @@ class State:
         self.writers: dict[int, Writer] = {}
         self.offset = 0
         self.next = 0
+        self.forgotten = 0
         self.tally = Tally()
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -123,15 +114,24 @@ class State:
         return 1 << (number - self.offset)
 
     def everything(self) -> int:
-        """The past that holds every writer."""
-        return (1 << (self.next - self.offset)) - 1
+        """The past that holds every writer, but those that are forgotten."""
+        return ((1 << (self.next - self.offset)) - 1) & ~self.forgotten
+
+    def forget(self, beginning: str, *, kept: int) -> None:
+        """The writers whose paths begin so, and that are not in the past `kept`, are in nobody's past for good."""
+        gone = sum(
+            1 << (number - self.offset) for number, one in self.writers.items() if one.path.startswith(beginning)
+        )
+        self.forgotten = (self.forgotten | gone) & ~kept
 
     def compact(self, tips: tuple[int, ...]) -> None:
         """Make everything written so far the base; only when one token is left and has it all in its past."""
         if self.next == self.offset:
             return
         everything = self.everything()
-        for slot, entries in self.journal.items():
+        for slot, written in self.journal.items():
+            if not (entries := [one for one in written if everything >> (one.writer - self.offset) & 1]):
+                continue
             value = self._fold(slot, entries, everything, own=True)
             if value is MISSING:
                 self.base.pop(slot, None)
@@ -149,7 +149,7 @@ class State:
         self.tally.folded(self.journal)
         self.journal.clear()
         self.writers.clear()
-        self.offset = self.next
+        self.offset, self.forgotten = self.next, 0
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -231,10 +231,10 @@ class State:
     def last_writer(self, slot: Slot, rest: Path, past: int) -> tuple[int, int] | None:
         """(writer, node) of the last contribution to a path as seen from `past`; None when nobody wrote it."""
         for entry in reversed(self.journal.get(slot, ())):
-            if past >> (entry.writer - self.offset) & 1 and overlap(entry.rest, rest):
+            if past >> (entry.writer - self.offset) & 1 and statepath.overlap(entry.rest, rest):
                 return entry.writer, self.writers[entry.writer].node
         known = self.base_writers.get(slot, {})
-        return next((known[path] for path in reversed(known) if overlap(path, rest)), None)
+        return next((known[path] for path in reversed(known) if statepath.overlap(path, rest)), None)
 
     # -- the current value -----------------------------------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class State:
             losers = [
                 place
                 for place, entry in enumerate(entries)
-                if overlap(entry.rest, last.rest)
+                if statepath.overlap(entry.rest, last.rest)
                 and (not reduced or entry.op in OVERWRITES or last.op in OVERWRITES)
-                and not any(_covers(won, entry.rest, last.rest) for won in lost[place])
+                and not any(statepath.covers(won, entry.rest, last.rest) for won in lost[place])
                 and self._concurrent(entry.writer, last.writer)
                 and not self._together(entry.writer, last.writer, parts)
             ]

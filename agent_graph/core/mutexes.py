@@ -7,7 +7,9 @@ if it kept it from them.
 from __future__ import annotations
 
 from agent_graph.core import events as e
+from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.run import Mutex, Run
 
 
@@ -29,6 +31,22 @@ def hold(run: Run, name: str, path: str) -> bool:
     mutex.waiting.remove(path)
     mutex.holders.append(path)
     return True
+
+
+def broken(run: Run) -> list[e.Fact]:
+    """How a circle of owners that wait for each other's mutexes ends: the deepest firing in line, the first of those,
+    fails."""
+    lines = [(path, name) for name, mutex in run.mutexes.items() for path in mutex.waiting]
+    path, name = min(lines, key=lambda one: (-one[0].count("/"), one[0]))
+    held = run.mutexes[name].holders[0]
+    message = (
+        f'"{path}" waits for mutex "{name}", which "{held}" holds, and what runs there waits for one held around it'
+    )
+    error: JsonObject = {
+        "code": "MUTEX_DEADLOCK", "message": f"{message}; take the two in the same order everywhere",
+        "class": "refused", "details": {"mutex": name, "holder": held},
+    }  # fmt: skip
+    return [e.NodeStarted(path, 1), follow_up(run, e.NodeFailed(path, error, 1))]
 
 
 def release(run: Run, firing: Firing) -> None:

@@ -5,7 +5,7 @@ Those that are stored are handed in, by (name, version); under ("name", "") is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_graph.core.graph import Graph
@@ -63,6 +63,18 @@ def pinned(spec: JsonObject, found: Mapping[int, Graph]) -> JsonObject:
             for place, node in enumerate(nodes)
         ],
     }
+
+
+def whole(graph: Graph) -> Sequence[Graph]:
+    """The graph and those inside it, however deep, each version once."""
+    found = {graph.version: graph}
+    todo = list(graph.subgraphs.values())
+    while todo:
+        one = todo.pop()
+        if one.version not in found:
+            found[one.version] = one
+            todo += one.subgraphs.values()
+    return [*found.values()]
 
 
 def depth(graph: Graph) -> int:

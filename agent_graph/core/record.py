@@ -47,7 +47,9 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
                 if firing.lane < 0:  # in which order the tokens it makes follow one another
                     merged: JsonObject = {"type": "merged_each", "firing": firing.path}
                     choices.append(((order[0], firing.declared.id), merged))
-        elif isinstance(fact, e.CacheHit | e.BudgetGranted):
+        elif isinstance(fact, e.CacheHit | e.BudgetGranted) or (
+            isinstance(fact, e.TimerFired) and fact.firing in run.waits  # a pause belongs to an attempt
+        ):
             had.add((fact.type, fact.firing))
         elif (choice := _choice(fact)) is not None:
             choices.append(choice)
@@ -73,9 +75,10 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
 def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
     """What a fact says of time that a replay obeys, and its place in their order."""
     match fact:
-        case e.FrameFailed():
+        case e.FrameFailed() | e.BranchFailed():
             error = {key: value for key, value in fact.error.items() if key != "attempts"}
-            return (place_of(fact.frame), ""), {**e.to_json(fact), "error": error}
+            name = f"{fact.parallel} {fact.branch}" if isinstance(fact, e.BranchFailed) else ""
+            return (place_of(fact.frame), name), {**e.to_json(fact), "error": error}
         case e.BudgetRefused():
             lasting: JsonObject = {name: value for name, value in e.to_json(fact).items() if name not in OF_ITS_TIME}
             return (_frame_of(fact.firing), ""), lasting
@@ -83,6 +86,8 @@ def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
             return (_frame_of(fact.firing), ""), e.to_json(fact)
         case e.MutexGranted():
             return ((), fact.name), e.to_json(fact)
+        case e.SignalReceived():  # whether somebody waited for it already is timing
+            return ((), fact.name), {"type": fact.type, "name": fact.name, "payload": fact.payload}
         case _:
             return None
 

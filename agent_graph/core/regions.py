@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent_graph.core.dominators import NONE, immediate_dominators
@@ -37,6 +37,69 @@ def over_data(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[
     return found, issues
 
 
+def put_up_with(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[int, int], ...]], list[Issue]]:
+    """By static fork with a `fail_policy`, by branch: its edge to the join, and its nodes; REGION_NOT_CLOSED too."""
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    issues: list[Issue] = []
+    for place, node in enumerate(wiring.nodes):
+        if node.type != "parallel" or node.config.for_each is not None or node.config.fail_policy == "fail_fast":
+            continue
+        leave = wiring.index[node.config.join]
+        branches = [_inside(built, wiring.index[branch["entry"]], leave) for branch in node.config.branches]
+        hole = _branch_hole(wiring, built, branches, place, leave=leave) or _beside_early(wiring, built, branches)
+        if hole:
+            message = f'the branches of "{node.id}" are no parts of their own, so none can fail alone: {hole}'
+            issues.append(Issue("REGION_NOT_CLOSED", message, pointer=node.pointer("/join"), node_id=node.id))
+            continue
+        ways_in = {built.edges[edge].source: edge for edge in reversed(built.in_edges[leave])}
+        found[place] = tuple(
+            (min(ways_in[node] for node in inside if node in ways_in), bits(inside - {leave}, built.node_count))
+            for inside in branches
+        )
+    return found, issues
+
+
+def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], fork: int, *, leave: int) -> str:
+    """What leads into or out of a branch elsewhere, or from one to another; "" when nothing does."""
+    nodes = wiring.nodes
+    seen: set[int] = set().union(*branches) - {leave}
+    for number, inside in enumerate(branches):
+        entry = wiring.index[nodes[fork].config.branches[number]["entry"]]
+        if leave not in inside:
+            return f'nothing leads from "{nodes[entry].id}" to "{nodes[leave].id}"'
+        if fork in inside:
+            return f'a way leads back to it before "{nodes[leave].id}"'
+        for node in sorted(inside - {leave}):
+            if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
+                return way_in
+            if _can_end(wiring, built, node):
+                return f'"{nodes[node].id}" can end before "{nodes[leave].id}"'
+    others = (built.edges[edge].source for edge in built.in_edges[leave] if built.edges[edge].source not in seen)
+    source = next(others, None)
+    return "" if source is None else f'"{_name(wiring, source)}" leads to "{nodes[leave].id}" as well'
+
+
+def _beside_early(wiring: Wiring, built: Topology, branches: Sequence[set[int]]) -> str:
+    """A join that does not wait for all leaves out what failed by itself: the two are not mixed."""
+    whole = bits(set().union(*branches), built.node_count)
+    leaves = (wiring.nodes[region.exit].id for region in built.early.values() if region.nodes & whole)
+    return next(
+        (f'"{leave}" among them does not wait for all, and leaves out what failed anyway' for leave in leaves), ""
+    )
+
+
+def _way_in(wiring: Wiring, built: Topology, node: int, inside: set[int], *, door: tuple[int, int]) -> str:
+    for edge in built.in_edges[node]:
+        source = built.edges[edge].source
+        if source not in inside and (source, node) != door:
+            return f'"{_name(wiring, source)}" leads into it, to "{wiring.nodes[node].id}"'
+    return ""
+
+
+def _name(wiring: Wiring, source: int) -> str:
+    return "START" if source == ENTRY else wiring.nodes[source].id
+
+
 def early(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[Issue]]:
     """By fork: what lies between it and a join that does not wait for all; REGION_NOT_CLOSED where that has holes."""
     found: dict[int, Region] = {}
@@ -54,7 +117,7 @@ def early(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[Issu
             message = f"it waits for {wait['count']} branches, and {len(into[place])} lead to it"
             issues.append(Issue("FIELD_INVALID", message, pointer=node.pointer("/wait"), node_id=node.id))
             continue
-        hole = _hole_before(wiring, built, fork=fork, leave=place, found=found)
+        hole = _hole_before(wiring, built, fork=fork, leave=place)
         if hole:
             message = f"it can go on without all branches only where these are a part of their own: {hole}"
             issues.append(Issue("REGION_NOT_CLOSED", message, pointer=node.pointer("/wait"), node_id=node.id))
@@ -71,23 +134,19 @@ def _between(built: Topology, fork: int, leave: int) -> set[int]:
     return found
 
 
-def _hole_before(wiring: Wiring, built: Topology, *, fork: int, leave: int, found: Mapping[int, Region]) -> str:
+def _hole_before(wiring: Wiring, built: Topology, *, fork: int, leave: int) -> str:
     nodes = wiring.nodes
     if fork == NONE or len(built.out_all[fork]) < 2:
         return "no node starts them all"
     name = nodes[fork].id
-    if fork in found:
-        return f'"{nodes[found[fork].exit].id}" does not wait for all that "{name}" starts, either'
     inside = _between(built, fork, leave)
     if fork in inside:
         return f'a way leads back to "{name}" before "{nodes[leave].id}"'
     if _can_end(wiring, built, fork):
         return f'"{name}" can end before "{nodes[leave].id}"'
-    for region in (*built.regions.values(), *found.values()):
-        common = region.nodes & bits(inside, built.node_count)
-        if common and common not in (region.nodes, bits(inside, built.node_count)):
-            return f'what comes to "{nodes[region.exit].id}" is partly the same'
-    for node in sorted(inside):
+    for node in sorted(inside):  # two such parts lie in one another or apart: else a way would lead into one of them
+        if node in wiring.elsewhere:
+            return f'`on_budget` leads into them, to "{nodes[node].id}"'
         for edge in built.in_edges[node]:
             source = built.edges[edge].source
             if source not in inside and source != fork:
@@ -134,11 +193,8 @@ def _hole(wiring: Wiring, built: Topology, inside: set[int], *, fork: int, leave
     for node in sorted(inside):
         if node in wiring.elsewhere:
             return f'`on_budget` leads into it, to "{nodes[node].id}"'
-        for edge in built.in_edges[node]:
-            source = built.edges[edge].source
-            if source not in inside and (source, node) != (fork, entry):
-                name = "START" if source == ENTRY else nodes[source].id
-                return f'"{name}" leads into it, to "{nodes[node].id}"'
+        if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
+            return way_in
         if node != leave and _can_end(wiring, built, node):
             return f'"{nodes[node].id}" can end before "{last.id}"'
     back = next((built.edges[edge].target for edge in built.out_all[leave] if built.edges[edge].target in inside), None)

@@ -115,6 +115,8 @@ class Run:
     closing: dict[str, None] = field(default_factory=dict)
     """The frames, but for the root, that are to be ended with all that is in them: they fail, or nobody waits for
     them any more."""
+    losing: dict[str, None] = field(default_factory=dict)
+    """The frames in which static branches are to be ended, whose failure is put up with."""
     met: list[WriteConflict] = field(default_factory=list)
     """Conflicts that met at the end of frames that are closed, until the log tells of them."""
     open: dict[str, Firing] = field(default_factory=dict)
@@ -146,6 +148,16 @@ class Run:
         return stopped or self.cancel_reason is not None or self.failure is not None
 
     @property
+    def deadlocked(self) -> bool:
+        """Who is left stands in line for a mutex that an owner holds inside whose frames others do, or owns those: no
+        grant, no answer and no clock will ever change that."""
+        going = self.open or self.out or self.queue or self.pausing or self.waits
+        if not self.mutexes or going or self.open_approvals:
+            return False
+        lines = self.mutexes.values()
+        return any(mutex.waiting for mutex in lines) and not any(mutex.following for mutex in lines)
+
+    @property
     def stands_still(self) -> bool:
         """Its time is over, and it asks for more: nothing is begun meanwhile."""
         return self.ledger is not None and self.ledger.stands_still
@@ -155,7 +167,8 @@ class Run:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
         next_ = any(mutex.following for mutex in self.mutexes.values())
         going = next_ or self.open or self.out or self.queue or self.pausing
-        moving = self.closing or self.met or self.ending or (going and not self.stands_still)
+        ends = self.closing or self.losing or self.met or self.ending or self.deadlocked
+        moving = ends or (going and not self.stands_still)
         if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
             return "waiting"
         return self.lifecycle

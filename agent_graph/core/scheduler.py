@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agent_graph.core import early, mutexes, spending
+from agent_graph.core import early, lost_branches, mutexes, spending
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
@@ -66,15 +66,20 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
     if run.parts and (lost := _lost(run)):
         return lost
-    if run.met or run.closing:
-        first = (*map(Record, run.met), *_closing(run))
+    if run.met or run.closing or run.losing:
+        first = (*map(Record, run.met), *_closing(run), *_losing(run))
         if first:
             return first
     if ledger is not None:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:
             return () if question is None else (Record(question),)
-    return tuple(_steps(run) or (() if frame.busy else _end(run, frame)))
+    return tuple(_steps(run) or (_standing_still(run) if frame.busy else _end(run, frame)))
+
+
+def _standing_still(run: Run) -> Iterator[Record]:
+    """No firing wants anything: answers, people or the clock are waited for, or else they wait for each other."""
+    yield from map(Record, mutexes.broken(run) if run.deadlocked else ())
 
 
 def _steps(run: Run) -> list[Action]:
@@ -129,6 +134,19 @@ def _closing(run: Run) -> Iterator[Record]:
             yield Record(e.FrameFailed(frame.failure, path))
         inner = (firing for firing in run.running if firing.frame.path.startswith(path))
         yield from _cancel(inner, run, why_it_ends(frame))
+
+
+def _losing(run: Run) -> Iterator[Record]:
+    """End the static branches whose failure is put up with, with all that is in them."""
+    for path in run.losing:
+        frame = run.frames[path]
+        if path in run.closing or is_doomed(run, frame):
+            continue  # more than the branch ends
+        for running, fact in lost_branches.to_end(frame):
+            below = tuple(f"{one.path}{sign}" for one in running if one.owned is not None for sign in "/[")
+            inner = [firing for firing in run.running if below and firing.path.startswith(below)]
+            yield from _cancel((*running, *inner), run, "the branch failed")
+            yield Record(fact)
 
 
 def _cancel(firings: Iterable[Firing], run: Run, reason: str) -> Iterator[Record]:

@@ -7,19 +7,20 @@ reaches `signal` nodes only: no message opens a gate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph, Node
 from agent_graph.core.issues import Issue, suggest
 from agent_graph.core.jsonvalue import JsonValue, check_value, json_equal, size
+from agent_graph.core.nesting import whole
 from agent_graph.core.nodes.signal import name_of
 from agent_graph.core.run import Run
 from agent_graph.errors import InputInvalid, RunTerminal, SignalBufferFull, SignalNotAwaited, SignalNotFound
 
 if TYPE_CHECKING:
-    from agent_graph.core.spec import ParsedNode
+    from agent_graph.core.spec import ParsedNode, ParsedSpec
 
 KEPT: Final = 1_000
 """Messages of a run that may wait for somebody to wait for them; their bytes are bounded as its state is."""
@@ -42,7 +43,8 @@ def deliver(graph: Graph, run: Run, name: str, payload: JsonValue, *, by: str, v
         known = sorted({name_of(node.id, node.config) for node in _signals(graph)})
         message = f"no node of this graph waits for messages {name!r}{suggest(name, known)}"
         raise SignalNotFound(message, name=name, known=known)
-    _check_fits(named[0], name, payload)
+    firing = run.firing(waiting) if waiting else None
+    _check_fits(named[0] if firing is None else firing.declared, name, payload)
     if not waiting:
         if not any(node.config.buffer for node in named):
             message = f"nobody waits for {name!r} now, and messages of that name are not kept; send it when one does"
@@ -69,8 +71,28 @@ def schema_conflicts(nodes: Sequence[ParsedNode]) -> list[Issue]:
     return issues
 
 
+def inner_conflicts(parsed: ParsedSpec, inside: Mapping[int, Graph]) -> list[Issue]:
+    """FIELD_CONFLICT where a graph inside, by the place of the node that runs it, waits for a name with another schema:
+    a name belongs to the run."""
+    first: dict[str, tuple[str, JsonValue]] = {}
+    for node in parsed.nodes:
+        if node.type == "signal":
+            first.setdefault(name_of(node.id, node.config), (f'"{node.id}"', node.config.schema))
+    issues: dict[tuple[str, str], Issue] = {}
+    for node, graph in [(node, inside[node.place]) for node in parsed.nodes if node.place in inside]:
+        for signal in _signals(graph):
+            name, schema = name_of(signal.id, signal.config), signal.config.schema
+            who, agreed = first.setdefault(name, (f'"{signal.id}" of graph "{graph.name}"', schema))
+            if not json_equal(agreed, schema):
+                message = f'{who} waits for messages "{name}" too, and with another schema than graph "{graph.name}"'
+                at = node.pointer("/graph_name")
+                issues[node.id, name] = Issue("FIELD_CONFLICT", message, pointer=at, node_id=node.id)
+    return [*issues.values()]
+
+
 def _signals(graph: Graph) -> Sequence[Node]:
-    return [node for node in graph.nodes if node.type == "signal"]
+    """Those of the graph and of all inside it: a message goes to whoever waits, wherever in the run that is."""
+    return [node for one in whole(graph) for node in one.nodes if node.type == "signal"]
 
 
 def _named(graph: Graph, name: str) -> Sequence[Node]:

@@ -143,6 +143,8 @@ def _too_many(nodes: Sequence[Any], edges: Sequence[Any], limits: Limits) -> lis
 def _top(raw: JsonObject) -> tuple[JsonObject, list[Issue]]:
     issues: list[Issue] = []
     given = dict(raw)
+    if isinstance(given.get("$schema"), str):
+        del given["$schema"]  # for editors; no part of the graph
     if "recursion_limit" in given:
         older = given.pop("recursion_limit")
         if not json_equal(given.setdefault("max_iterations", older), older):
@@ -250,7 +252,7 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
         faults = _whole(reading.faults(error, raw), "{id, type, config}")
         issues += [_shell_issue(fault, at, raw, node_id) for fault in faults]
         if isinstance(raw, dict) and all(fault.kind == "unknown" for fault in faults):
-            shell = NodeFields.model_validate({k: v for k, v in raw.items() if k in NodeFields.model_fields})
+            shell = NodeFields.model_validate(_in_place(raw))
     if shell is None:
         return None
     issues += _id_issues(node_id, at)
@@ -267,6 +269,16 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
     body |= {k: v for k, v in (("label", shell.label), ("description", shell.description)) if v}
     kept = configs.without_defaults(shell.type, given)
     return ParsedNode(shell.id, place, shell.type, config, {**body, "config": kept} if kept else body, moved)
+
+
+def _in_place(raw: JsonObject) -> JsonObject:
+    """A node whose fields stand where they belong, so that a misplaced one does not make others look wrong."""
+    kept = {name: value for name, value in raw.items() if name in NodeFields.model_fields}
+    kind, config = raw.get("type"), raw.get("config")
+    names = configs.config_names(kind) if isinstance(kind, str) and kind in KNOWN_TYPES else ()
+    misplaced = {name: value for name, value in raw.items() if name in names and name not in kept}
+    inside = config if isinstance(config, dict) else {}
+    return {**kept, "config": {**misplaced, **inside}} if misplaced else kept
 
 
 def _whole(faults: list[reading.Field], shape: str) -> list[reading.Field]:

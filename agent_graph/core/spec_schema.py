@@ -25,6 +25,7 @@ def _built() -> dict[str, Any]:
     older = {**graph["properties"]["max_iterations"], "description": "The older name of `max_iterations`."}
     del graph["$defs"]
     graph["properties"] |= {
+        "$schema": {"type": "string", "description": "Where this schema is, for editors; no part of the graph."},
         "budgets": {**BudgetFields.model_json_schema(), "description": graph["properties"]["budgets"]["description"]},
         "spec_version": {**graph["properties"]["spec_version"], "enum": ["1", "2"]},
         "entry": {"type": "string", "description": "The node that runs first."},

@@ -180,3 +180,14 @@ def _not_found(here: JsonValue, segments: Sequence[str], depth: int) -> StatePat
     if isinstance(here, dict) and keys:
         message += ", only " + ", ".join(map(repr, keys)) + (" ..." if len(here) > len(keys) else "")
     return StatePathNotFound(message, path=to_pointer(*segments), found=found, keys=keys)
+
+
+def covers(won: tuple[str, ...], a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Where paths `a` and `b` overlap, a write of `won` has decided already."""
+    return won == max(a, b, key=len)[: len(won)]
+
+
+def overlap(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """One of the paths is a prefix of the other."""
+    n = min(len(a), len(b))
+    return a[:n] == b[:n]

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from agent_graph.core import events as e
 from agent_graph.core import spending, tool_facts
 from agent_graph.core.asking import asked
+from agent_graph.core.early import outermost
 from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
@@ -102,7 +103,10 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
 
 
 def _check_depth(firing: Firing) -> None:
-    if firing.path.count("/") >= DEEPEST:
+    depth, frame = 1, outermost(firing.frame)  # a region has a path of its own and is no frame inside
+    while frame.owner is not None:
+        depth, frame = depth + 1, outermost(frame.owner.frame)
+    if depth > DEEPEST:
         message = f"node {firing.declared.id!r} would open a frame {DEEPEST + 1} deep; the limit is {DEEPEST}"
         raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
 

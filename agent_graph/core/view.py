@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from agent_graph.core import statepath
-from agent_graph.core.effects import MISSING, MaybeJson, Path
+from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.merge import BOOKS
+from agent_graph.core.nodes import NODE_TYPES
+from agent_graph.core.topology import members
 
 
 class View:
@@ -46,11 +48,39 @@ class View:
         return self._frame.state.resolve(path, self._firing.past)
 
     def join_input(self, name: str) -> MaybeJson:
-        if self._stale(name):
-            return MISSING
-        if name in self._frame.graph.index:
-            return self._frame.state.read(("outputs", name), self._firing.past)
-        return self.read(name)
+        found: MaybeJson = MISSING
+        if not self._stale(name):
+            by_id = name in self._frame.graph.index
+            found = self._frame.state.read(("outputs", name), self._firing.past) if by_id else self.read(name)
+        return self._collected(name) if found is MISSING and self._frame.graph.extents else found
+
+    def _collected(self, name: str) -> MaybeJson:
+        """``{error}`` for what a failed static branch would have left, where its `parallel` collects failures."""
+        frame, past = self._frame, self._firing.past
+        for fork, branches in frame.graph.extents.items():
+            config = frame.graph.nodes[fork].config
+            if config.fail_policy != "collect_partial" or config.join != self._firing.declared.id:
+                continue
+            for _, nodes in branches:
+                if self._is_left_by(name, nodes):
+                    failed = (frame.failed(node, past) for node in members(self._own(nodes)))
+                    return next(({"error": one} for one in failed if not isinstance(one, Missing)), MISSING)
+        return MISSING
+
+    def _own(self, nodes: int) -> int:
+        """The nodes of a branch without those whose failures a fork inside it puts up with."""
+        for branches in self._frame.graph.extents.values():
+            for _, inner in branches:
+                nodes &= ~inner if inner != nodes and inner & ~nodes == 0 else -1
+        return nodes
+
+    def _is_left_by(self, name: str, nodes: int) -> bool:
+        graph = self._frame.graph
+        if name in graph.index:
+            return bool(nodes >> graph.index[name] & 1)
+        among = [graph.nodes[node] for node in members(nodes)]
+        written = [path for node in among for path in NODE_TYPES[node.type].writes(node.id, node.config)]
+        return any(statepath.overlap(statepath.split(path), statepath.split(name)) for path in written)
 
     def _stale(self, name: str) -> bool:
         """Of an earlier round: its writer has failed since, or it lies in or behind a cycle and wrote before this

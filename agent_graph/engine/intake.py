@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonValue, check_value
 from agent_graph.core.limits import Limits
 from agent_graph.core.merge import BOOKS
+from agent_graph.core.nesting import whole
 from agent_graph.engine.connections import Connections
 from agent_graph.errors import ConnectionNotFound, InputInvalid, ReservedKey
 
@@ -30,22 +29,10 @@ def check_input(graph: Graph, value: JsonValue, *, limits: Limits) -> None:
 
 def check_connections(graph: Graph, connections: Connections) -> None:
     """Raises `ConnectionNotFound` where a node, in an inner graph too, names a connection that is not configured."""
-    for node in (node for one in (graph, *_inner(graph)) for node in one.nodes):
+    for node in (node for one in whole(graph) for node in one.nodes):
         for reference in getattr(node.config, "tools", ()):
             try:
                 connections.get(reference.partition("/")[0])
             except ConnectionNotFound as refusal:
                 message = f'node "{node.id}" lets its model call "{reference}", but {refusal.message}'
                 raise ConnectionNotFound(message, **refusal.details, node_id=node.id) from None
-
-
-def _inner(graph: Graph) -> Iterable[Graph]:
-    """The graphs inside, each version once."""
-    found: dict[str, Graph] = {}
-    todo = list(graph.subgraphs.values())
-    while todo:
-        one = todo.pop()
-        if one.version not in found:
-            found[one.version] = one
-            todo += one.subgraphs.values()
-    return found.values()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.nesting import whole
 from agent_graph.core.run import Run, Wait
 from agent_graph.engine.commands import Signal
 from agent_graph.store.base import Answered, ApprovalRow, RunRow
@@ -71,7 +72,7 @@ async def waiting_for(deps: Deps, row: RunRow, pending: Sequence[ApprovalRow]) -
     if row.status not in ("waiting", "running") or row.first_seq:
         return found
     graph = await deps.catalog.get(row.graph_id, row.graph_version)
-    if any(node.type in WAITED for node in graph.nodes):
+    if any(node.type in WAITED for one in whole(graph) for node in one.nodes):
         _, run = await deps.supervisor.fold(row.run_id)
         found += [_wait(path, wait) for path, wait in run.waits.items()]
     return found

@@ -170,6 +170,7 @@ def w7(a):
     from agent_graph.core.compile import compile_graph
     from agent_graph.core.limits import DEFAULTS
 
+    compile_graph(spec("warm", [{"id": "a", "type": "passthrough"}], [("a", "END")]))  # as all peers do first
     names, edges, _, sink = layered(a.n)
     nodes = [{"id": "start", "type": "passthrough"}] + [{"id": x, "type": "passthrough"} for x in names]
     wired = [("start", x) for x in names[:50]] + edges + [(x, "END") for x in sink]

@@ -193,6 +193,26 @@ def test_every_round_of_a_loop_has_a_region_of_its_own() -> None:
     assert len(closings(at)) == 3
 
 
+def test_what_was_for_nothing_is_forgotten_and_memory_does_not_grow_with_rounds() -> None:
+    nodes = [
+        {"id": "l", "type": "loop", "config": {"entry": "f", "exit": "END", "max_iterations": 30}}, plain("f"),
+        llm("a", output_key="a"), llm("a2", output_key="a2"), llm("b", output_key="b"),
+        join("j", "a2", "b"), writes("k", seen=1),
+    ]  # fmt: skip
+    graph = compiled(nodes, "f>a f>b a>a2 a2>j b>j j>k k>l", output_key="j")
+    at = play(graph, {})
+    sizes = []
+    for nth in range(1, 31):
+        at.answer(f"f#{nth}/a#1").answer(f"f#{nth}/b#1", f"b{nth}")
+        assert at.run.frame is not None
+        sizes.append((len(at.run.frame.state.writers), len(checkpoint.dump(at.run))))
+    assert at.run.status == "completed"
+    assert canonical_record(graph, at.log)["state"] == {"j": {"b": "b30"}, "b": "b30", "seen": 1}
+    assert max(writers for writers, _ in sizes) <= 8
+    assert max(size for _, size in sizes[10:]) <= 1.2 * sizes[5][1]
+    assert checkpoint.dump(folded(graph, at.log)) == checkpoint.dump(at.run)
+
+
 def test_a_region_in_a_region() -> None:
     nodes = [plain("s"), plain("f"), *(llm(name, output_key=name) for name in ("a", "b", "c")),
              join("inner", "a", "b"), join("outer", "inner", "c")]  # fmt: skip
@@ -300,14 +320,62 @@ def test_the_region_is_stored_with_the_version() -> None:
         ([plain("s"), llm("a"), router("b", "in", {"x": ["j"]}, default=["END"])], "s>a s>b a>j", "can end before"),
         ([plain("s"), llm("a"), router("b", "in", {"x": ["j"]}, default=["s"])], "s>a s>b a>j", "leads back"),
         ([llm("s")], "s>j", "no node starts them all"),
+        ([plain("s"), llm("a"), llm("b")], "s>a s>b s>END a>j b>j", "can end before"),
+        ([plain("s"), llm("a"), llm("b"), llm("u")], "s>a s>b a>j b>j u>a", "leads into them"),
+        ([plain("s"), llm("a"), llm("b")], "s>a s>b a>j b>j j>a", "leads back"),
     ],
 )  # fmt: skip
 def test_what_is_no_part_of_its_own_is_refused(nodes: list[Json], edges: str, why: str) -> None:
     wires = [dict(zip(("from", "to"), edge.split(">"), strict=True)) for edge in edges.split()]
     made = compile_graph({"name": "g", "entry": "s", "nodes": [*nodes, join("j")], "edges": wires, "output_key": "x"})
-    (issue,) = [one for one in made.issues if one.severity == "error"]
-    assert (issue.code, issue.node_id) == ("REGION_NOT_CLOSED", "j")
+    (issue,) = [one for one in made.issues if one.code == "REGION_NOT_CLOSED"]
+    assert (issue.severity, issue.node_id, issue.pointer.endswith("/wait")) == ("error", "j", True)
     assert why in issue.message
+
+
+def test_a_budget_must_not_lead_into_it() -> None:
+    wires = [{"from": "s", "to": to} for to in "ab"] + [{"from": name, "to": "j"} for name in "ab"]
+    made = compile_graph({
+        "name": "g", "entry": "s", "nodes": [plain("s"), llm("a"), llm("b"), join("j")], "edges": wires,
+        "budgets": {"max_nodes": 3, "on_budget": {"goto": ["a"]}}, "output_key": "x",
+    })  # fmt: skip
+    (issue,) = [one for one in made.issues if one.code == "REGION_NOT_CLOSED"]
+    assert "`on_budget` leads into them" in issue.message
+
+
+def test_two_regions_of_one_fork_stand_side_by_side() -> None:
+    nodes = [plain("s"), llm("p"), llm("q"), {**plain("f"), "config": {"merge": "each"}}, llm("a", output_key="a"),
+             llm("b", output_key="b"), join("j", "a", "b"), llm("side"), plain("m")]  # fmt: skip
+    graph = compiled(nodes, "s>p s>q s>side p>f q>f f>a f>b a>j b>j j>m side>m m>END", output_key="j")
+    at = play(graph).answer("p#1").answer("q#1").answer("side#1")
+    assert asked(at) == ["f#1.1/a#1", "f#1.1/b#1", "f#2.1/a#1", "f#2.1/b#1"]
+    at.answer("f#2.1/a#1", "second")
+    assert at.run.status == "running"
+    assert checkpoint.dump(checkpoint.load(graph, checkpoint.dump(at.run))) == checkpoint.dump(at.run)
+    at.answer("f#1.1/b#1", "first")
+    assert at.run.status == "completed"
+    assert len(closings(at)) == 2
+
+
+def test_what_fails_after_the_join_has_fired_changes_nothing() -> None:
+    at = play(race()).answer("s#1/a#1")
+    call = at.calls["s#1/a2#1"]
+    at.feed(e.ModelAnswered("s#1/a2#1", {"text": "A"}, call.attempt), e.NodeFinished("s#1/a2#1", output=("A",)))
+    at.go(e.NodeFailed("s#1/b#1", {"code": "MODEL_REFUSED", "message": "no", "class": "refused"}))
+    assert (closings(at), cancelled(at)) == ([(("a2",), False)], ["s#1/c#1"])
+    assert asked(at) == ["z#1"]
+
+
+def test_what_runs_on_for_nothing_is_not_taken_elsewhere() -> None:
+    first = [llm(name, output_key=name) for name in "ab"]
+    nodes = [plain("s"), *first, join("j", "a", "b", cancel_rest=False), llm("z"), plain("short")]
+    graph = compiled(
+        nodes, "s>a s>b a>j b>j j>z z>END short>END", output_key="j",
+        budgets={"max_llm_calls": 2, "on_budget": {"goto": ["short"]}},
+    )  # fmt: skip
+    at = play(graph).answer("s#1/a#1", "A")
+    assert (at.run.status, state(at.run)) == ("completed", {"a": "A", "j": {"a": "A"}})
+    assert sorted(cancelled(at)) == ["s#1/b#1", "z#1"]
 
 
 def test_more_than_can_come_are_never_waited_for() -> None:

@@ -55,6 +55,7 @@ SAMPLES: list[e.Fact] = [
     e.LoopExhausted("a#1", 3),
     e.WriteConflict("END", "k", "a#1", ("b#1", "c#1")),
     e.FramesOpened("a#1", 3),
+    e.BranchFailed("p", "a", dict(ERROR)),
     e.ItemsClosed("a#1", (0, 2)),
     e.ItemsClosed("a#1", (), short=True),
     e.FrameFailed(dict(ERROR)),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agent_graph.core.effects import MISSING, Write
-from agent_graph.core.merge import State, Writer, overlap, slot_of
+from agent_graph.core.merge import State, Writer, slot_of
+from agent_graph.core.statepath import overlap
 
 
 class Writers:

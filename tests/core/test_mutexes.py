@@ -150,6 +150,48 @@ def run_in(order: list[str]) -> Played:
     return at
 
 
+def crossed(**config: Any) -> Played:
+    """Two fan-outs side by side: each holds a name inside which the other's is wanted."""
+    each = {"for_each": {"path": "xs"}}
+    graph = compiled(
+        [plain("s"), par("one", "a", "aj", mutex="m", output_key="p", **each),
+         llm("a", mutex="n", **config), meet("aj", "a", "item"),
+         par("two", "b", "bj", mutex="n", output_key="q", **each), llm("b", mutex="m"), meet("bj", "b")],
+        "s>one s>two a>aj b>bj aj>END bj>END", output_key="q",
+    )  # fmt: skip
+    return play(graph, {"xs": [1, 2]})
+
+
+def par(name: str, entry: str, join: str, **config: Any) -> dict[str, Any]:
+    return {"id": name, "type": "parallel", "config": {"entry": entry, "join": join, **config}}
+
+
+def meet(name: str, *inputs: str) -> dict[str, Any]:
+    return {"id": name, "type": "join", "config": {"inputs": [*inputs]}}
+
+
+def test_owners_that_wait_for_each_other_are_told_of() -> None:
+    at = crossed()
+    error = at.run.error or {}
+    assert (at.run.status, error["code"], error["node_path"]) == ("failed", "MUTEX_DEADLOCK", "one#1[0]/a#1")
+    assert error["details"] == {"mutex": "n", "holder": "two#1"}
+    assert at.calls == {}
+
+
+def test_a_graph_can_go_on_where_owners_waited_for_each_other() -> None:
+    at = crossed(on_error="continue")
+    assert list(at.calls) == ["two#1[0]/b#1"], "the first owner is through, the second goes on"
+    at.answer_all()
+    assert (at.run.status, len(at.facts(e.NodeFailed))) == ("completed", 2), "one for each item"
+
+
+def test_whoever_takes_a_run_up_finds_the_circle_too() -> None:
+    log = crossed().log
+    cut = next(place for place, event in enumerate(log) if isinstance(event.fact, e.NodeFailed)) - 1
+    run = folded(crossed().graph, log[:cut])
+    assert (run.deadlocked, run.status) == (True, "running"), "a waiting run would be left alone"
+
+
 def test_the_order_is_recorded_and_changes_nothing_else() -> None:
     graph = compiled(
         [plain("s"), llm("p"), llm("q"), llm("a", mutex="m", output_key="a"), llm("b", mutex="m", output_key="b")],

@@ -456,3 +456,12 @@ def test_a_mode_that_does_not_exist_is_refused_and_the_others_are_named() -> Non
 def test_thousands_of_unknown_fields_are_all_told_in_time_that_grows_with_their_number() -> None:
     node = {"id": "a", "type": "llm"} | {f"promptt{number}": 1 for number in range(20_000)}
     assert len(issues({"name": "g", "entry": "a", "nodes": [node]}, "UNKNOWN_FIELD")) == 20_000
+
+
+def test_a_schema_for_editors_is_no_part_of_the_graph() -> None:
+    raw = spec([llm("a")], "a>END")
+    noted = {"$schema": "https://example.org/spec-v2.json", **raw}
+    assert codes(noted) == []
+    assert compiled(noted).graph.version == compiled(raw).graph.version  # type: ignore[union-attr]  # it is a graph
+    assert codes({"$schema": 5, **raw}) == [("UNKNOWN_FIELD", "/$schema")]
+    assert not list(jsonschema.Draft202012Validator(json_schema()).iter_errors(noted))

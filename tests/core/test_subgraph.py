@@ -74,6 +74,13 @@ def test_graphs_stand_eight_deep_and_no_deeper() -> None:
     assert [(one.code, one.pointer) for one in found.issues] == [("NESTING_TOO_DEEP", "/nodes/0")]
 
 
+def test_a_region_around_them_is_no_frame() -> None:
+    inner = nest(7)
+    nodes = [plain("f"), sub("s", inner.name), llm("y"), {"id": "j", "type": "join", "config": {"wait": "any"}}]
+    at = play(compiled(nodes, "f>s f>y s>j y>j", inner=[inner]))
+    assert "f#1/" + "s#1/" * 8 + "a#1" in at.calls
+
+
 def test_five_graphs_run_side_by_side_each_with_what_it_sees() -> None:
     sides = [sub(f"s{n}", "writer", input_key=f"k{n}", output_key=f"out{n}") for n in range(5)]
     meet = {"id": "meet", "type": "join", "config": {"inputs": [f"s{n}" for n in range(5)]}}

@@ -12,7 +12,7 @@ from agent_graph.core.compile import compile_graph
 from agent_graph.core.record import canonical_record
 from agent_graph.core.signals import deliver
 from agent_graph.errors import AgentGraphError
-from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play
+from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, sub
 
 
 def timer(name: str, **config: Any) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def test_a_timer_waits_from_the_moment_its_turn_comes() -> None:
 def test_a_timer_that_is_told_twice_fires_once() -> None:
     at = play(compiled([timer("a", delay_ms=5), llm("m")], "a>m m>END"))
     at.go(e.TimerFired("a#1"), e.TimerFired("a#1"), e.TimerSet("gone#1", 5))
+    at.go(e.SignalAwaited("gone#1", "x"), e.SignalReceived("x", 1, "gone#1"))
     assert list(at.calls) == ["m#1"]
     assert at.run.waits == {}
 
@@ -247,6 +248,29 @@ def test_messages_of_one_name_have_one_schema() -> None:
     assert compile_graph(spec).graph is not None
 
 
+def test_a_message_reaches_a_graph_inside() -> None:
+    inner = compiled([signal("s", name="x", schema={"type": "integer"}, output_key="m")], name="inner", output_key="m")
+    middle = compiled([sub("u", "inner", output_key="m")], name="middle", output_key="m", inner=[inner])
+    at = play(compiled([sub("v", "middle", output_key="o")], output_key="o", inner=[middle]))
+    with pytest.raises(AgentGraphError, match="does not fit") as refused:
+        send(at, "x", "no")
+    assert (refused.value.code, [*at.run.waits]) == ("INPUT_INVALID", ["v#1/u#1/s#1"])
+    assert send(at, "x", 3).run.status == "completed"
+
+
+def test_graphs_inside_agree_on_the_schema_too() -> None:
+    inner = compiled([signal("s", name="x")], name="inner")
+    other = compiled([signal("t", name="x", schema={"type": "object"})], name="other")
+    stored = {(graph.name, ""): graph for graph in (inner, other)}
+    spec: dict[str, Any] = {
+        "spec_version": "2", "name": "g", "entry": "a", "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}],
+        "nodes": [signal("a", name="x"), sub("b", "inner"), sub("c", "other")],
+    }  # fmt: skip
+    found = [(one.code, one.pointer) for one in compile_graph(spec, stored=stored).issues if one.severity == "error"]
+    assert ("FIELD_CONFLICT", "/nodes/2/config/graph_name") in found
+    assert not any(pointer.startswith("/nodes/1") for _, pointer in found)
+
+
 # -- the log and snapshots -----------------------------------------------------------------------------------------
 
 
@@ -268,3 +292,20 @@ def test_a_snapshot_between_a_message_and_the_step_that_takes_it_keeps_the_messa
     assert loaded.go().run.status == "completed"
     timed = play(WAITS).feed(e.TimerFired("a#1"))
     assert Played(WAITS, checkpoint.load(WAITS, checkpoint.dump(timed.run))).go().run.status == "completed"
+
+
+def test_what_came_of_the_clock_and_which_messages_came_are_recorded_choices() -> None:
+    graph = compiled([plain("s"), timer("t", delay_ms=5), signal("m", name="go")], "s>t s>m", output_key="x")
+
+    def choices(*order: str) -> Any:
+        at = play(graph)
+        for one in order:
+            at = after(at, at.at_ms + 10) if one == "clock" else send(at, "go", one)
+        return canonical_record(graph, at.log)["choices"]
+
+    received = {"type": "signal_received", "name": "go", "payload": "hi"}
+    assert choices("clock", "hi") == choices("hi", "clock") == [received, {"type": "timer_fired", "firing": "t#1"}]
+    assert choices("clock") == [{"type": "timer_fired", "firing": "t#1"}]
+    error = {"code": "MODEL_TIMEOUT", "message": "no", "class": "timeout"}
+    retried = play(compiled([llm("a")], "a>END")).go(e.NodeRetried("a#1", error, 9))
+    assert canonical_record(retried.graph, after(retried, 10**6).answer_all().log)["choices"] == []

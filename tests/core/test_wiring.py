@@ -132,7 +132,7 @@ def test_an_edge_id_twice_is_refused() -> None:
 
 def test_an_edge_beside_targets_that_replace_it_is_never_taken() -> None:
     for node in (router("r", ["a"], default=["END"]), loop("r", "a", "END"), parallel("r", "j", "a")):
-        raw = spec([node, pass_("a"), pass_("b"), join("j")], "r>b", "a>j", output_key="x")
+        raw = spec([node, pass_("a"), pass_("b"), join("j")], "r>b", "a>j", "a>b", output_key="x")
         (issue,) = issues(raw, "EDGE_NEVER_TAKEN")
         assert (issue.severity, issue.pointer, issue.node_id, issue.edge) == ("error", "/edges/0", "r", "r>b")
         assert issue.fix == ({"op": "remove", "path": "/edges/0"},)

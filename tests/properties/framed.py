@@ -46,6 +46,25 @@ def framed(seed: int) -> Framed:
             return Framed(seed, made.spec, made.graph, stored(made.graph), made.kinds, made.forgiven)
 
 
+def lenient(seed: int) -> Framed:
+    """A graph of which some static forks put up with failures, and whose calls in their branches may fail."""
+    rng = Random(seed)
+    while True:
+        spec: Spec = json.loads(json.dumps(graphs.case(rng.randrange(10**9)).spec))
+        forks = [node for node in spec["nodes"] if node["type"] == "parallel"]
+        for fork in forks:
+            fork["config"]["fail_policy"] = rng.choice(("fail_fast", "collect_partial", "ignore", "ignore"))
+        graph = compile_graph(spec).graph
+        if graph is None or not graph.extents:
+            continue
+        inside = 0
+        for branches in graph.extents.values():
+            for _, nodes in branches:
+                inside |= nodes
+        calls = frozenset(one.id for one in graph.nodes if one.type == "llm" and inside >> one.index & 1)
+        return Framed(seed, spec, graph, stored(graph), frozenset(), calls)
+
+
 def stored(graph: Graph) -> Graph:
     """The graph from its minimal form and what was compiled, both read back as JSON, and so those inside."""
     inner = {version: stored(one) for version, one in graph.subgraphs.items()}

@@ -101,10 +101,15 @@ def unchanged(drive: Drive) -> None:
 
 
 def chose(drive: Drive) -> bool:
-    """A frame inside failed while others of its firings were under way: what was cancelled depends on time."""
+    """A frame inside or a branch failed while others of its firings were under way: what was cancelled, or which of
+    two failures was the first, depends on time."""
     facts = [event.fact for event in drive.log]
-    inside = any(isinstance(fact, events.FrameFailed) and fact.frame for fact in facts)
-    return inside and any(isinstance(fact, events.FiringCancelled) for fact in facts)
+    inside = [fact for fact in facts if isinstance(fact, events.FrameFailed) and fact.frame]
+    branches = [fact for fact in facts if isinstance(fact, events.BranchFailed)]
+    failed = [fact for fact in facts if isinstance(fact, events.NodeFailed) and fact.targets is None]
+    if branches and len(branches) + len(inside) < len(failed):
+        return True
+    return bool(inside or branches) and any(isinstance(fact, events.FiringCancelled) for fact in facts)
 
 
 def same(drive: Drive, other: Drive) -> None:

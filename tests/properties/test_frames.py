@@ -11,7 +11,7 @@ import pytest
 
 from tests.properties import laws
 from tests.properties.driver import orders, start
-from tests.properties.framed import RUN_INPUT, Framed, framed
+from tests.properties.framed import RUN_INPUT, Framed, framed, lenient
 from tests.properties.world import World
 from tests.sizes import size
 
@@ -62,3 +62,18 @@ def test_every_law_holds_where_nodes_open_frames(chunk: int, capsys: pytest.Capt
     assert statuses["completed"] >= CHUNK // 3, statuses
     with capsys.disabled():
         os.write(1, f"\n{dict(statuses.most_common())}; {dict(kinds.most_common())}\n".encode())
+
+
+@pytest.mark.timeout(size(180, 7200))
+@pytest.mark.parametrize("chunk", range(GRAPHS // CHUNK))
+def test_every_law_holds_where_branches_may_fail(chunk: int, capsys: pytest.CaptureFixture[str]) -> None:
+    statuses = Counter[str]()
+    for seed in range(FIRST + chunk * CHUNK, FIRST + (chunk + 1) * CHUNK):
+        case = lenient(seed)
+        try:
+            status, _ = check(case)
+        except Exception as wrong:
+            raise AssertionError(f"seed {seed}: {type(wrong).__name__}: {wrong}\n{json.dumps(case.spec)}") from wrong
+        statuses[status] += 1
+    with capsys.disabled():
+        os.write(1, f"\n{dict(statuses.most_common())}\n".encode())

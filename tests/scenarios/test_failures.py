@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from agent_graph.core import events as e
 from agent_graph.llm.hosts import parse_host
 from agent_graph.llm.ollama import OllamaClient
@@ -217,3 +219,26 @@ async def test_OL12_the_bound_of_a_host_holds_across_the_items_and_graphs_of_man
         assert [row.status for row in rows] == ["completed"] * 3
         assert server.most_at_once <= 4
         assert len(server.chats) == 3 * 20 + 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "mark"), [("collect_partial", {"error": {"code": "MODEL_SERVER_ERROR"}}), ("ignore", None)]
+)
+async def test_CF03_a_static_branch_that_may_fail_leaves_a_mark_and_its_calls_are_closed(
+    policy: str, mark: Any
+) -> None:
+    branches = [{"id": f"a{n}", "entry": f"a{n}"} for n in range(3)]
+    graph = spec(
+        node("p", "parallel", branches=branches, join="j", fail_policy=policy),
+        *(llm(f"a{n}", f"analyst {n}", output_key=f"r{n}", retry=QUICK) for n in range(3)),
+        join("j", ["r0", "r1", "r2"], "findings"), edges="j>END", output_key="findings",
+    )  # fmt: skip
+    async with ollama() as (room, server):
+        server.on("analyst 1", BROKEN)
+        row = await room.run(graph)
+        ((first, second, third),) = row.final_state
+        assert (row.status, bool(first), bool(third)) == ("completed", True, True)
+        assert second == (mark and {"error": {**mark["error"], "message": second["error"]["message"]}})
+        assert [fact.branch for fact in await room.facts(row.run_id, e.BranchFailed)] == ["a1"]
+        found = await room.data("graph_run_get", run_id=row.run_id)
+        assert found["errors"]["a1"]["code"] == "MODEL_SERVER_ERROR"

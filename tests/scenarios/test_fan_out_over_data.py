@@ -35,13 +35,16 @@ async def test_each_part_is_drafted_once_and_the_drafts_go_on_in_their_order() -
         events = (await room.data("graph_run_events", run_id=row.run_id, limit=100))["events"]
         inside = [one for one in events if one.get("node_path") == "map#1[1]/draft#1"]
         assert {one["node_id"] for one in inside} == {"draft"}
+        assert (await room.data("graph_run_get", run_id=row.run_id))["skipped"] == []
         drawn = await room.data("graph_render", run_id=row.run_id)
         assert "draft" in drawn["text"]
 
 
 async def test_an_empty_list_goes_on_and_what_is_no_list_fails_with_a_code() -> None:
     async with opened(ScriptedModel([Reply("fine")])) as room:
-        assert (await room.run(MAP_REDUCE, {"parts": []})).status == "completed"
+        empty = await room.run(MAP_REDUCE, {"parts": []})
+        assert empty.status == "completed"
+        assert (await room.data("graph_run_get", run_id=empty.run_id))["skipped"] == ["draft", "take"]
         row = await room.run(MAP_REDUCE, {"parts": "abc"})
         assert row.error is not None
         assert (row.status, row.error["code"], row.error["node_id"]) == ("failed", "FOR_EACH_NOT_A_LIST", "map")

@@ -14,8 +14,6 @@ _SHOWN = 50
 def no_path_to_end(shape: Shape) -> Iterator[Issue]:
     """The nodes with which it starts: before each of them an end is still in reach, or nothing lies before it."""
     doomed = {place for place, ends in enumerate(shape.ends) if not ends and shape.reached(place)}
-    if not doomed:
-        return
     entry = shape.built.edges[0].target
     shown = 0
     for place in sorted(doomed):

@@ -8,7 +8,7 @@ otherwise it is only called wrong where it looks like one that is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_graph.core.checks.keys import BOOKS, WITHOUT_OUTPUT, Path, plain
@@ -20,10 +20,25 @@ from agent_graph.core.nodes.base import Read
 from agent_graph.core.spec import ParsedNode
 from agent_graph.core.topology import members
 
-_COMPARED: Final = 20_000
-"""Unknown names times known ones, beyond which no nearest one is looked for."""
+_COMPARED: Final = 40_000
+"""Unknown names times known ones in one graph, beyond which no nearest one is looked for."""
 _ASKING: Final = frozenset({"router", "loop"})
 """Types whose reads may find nothing: a rule is then decided by that."""
+
+
+@dataclass(slots=True)
+class _Names:
+    """What could have been meant; each unknown name is compared once."""
+
+    known: list[str]
+    left: int
+    found: dict[str, str] = field(default_factory=dict)
+
+    def closest(self, name: str) -> str:
+        if name not in self.found:
+            self.left -= len(self.known)
+            self.found[name] = closest(name, self.known) if self.left >= 0 else ""
+        return self.found[name]
 
 
 @dataclass(slots=True)
@@ -33,7 +48,7 @@ class _Sought:
     shape: Shape
     node: ParsedNode
     read: Read
-    names: list[str]
+    names: _Names
     near: str = ""
 
     @property
@@ -48,7 +63,7 @@ class _Sought:
 
 def unanswered_reads(shape: Shape) -> Iterator[Issue]:
     """Every read that nothing upstream, and as far as is known not the input either, can have written."""
-    names: list[str] = []
+    names: _Names | None = None
     for place, node in enumerate(shape.nodes):
         if not shape.reads[place] or not shape.reached(place):
             continue
@@ -58,7 +73,7 @@ def unanswered_reads(shape: Shape) -> Iterator[Issue]:
             if path in seen or _answered(shape, place, read.path, path):
                 continue
             seen.add(path)
-            names = names or [*dict.fromkeys((*shape.keys.names(), *(one.id for one in shape.nodes)))]
+            names = names or _Names([*dict.fromkeys((*shape.keys.names(), *shape.index))], _COMPARED)
             sought = _Sought(shape, node, read, names)  # type: ignore[arg-type]  # a spec that was read has these
             yield from _issues(sought, place, path)
 
@@ -132,11 +147,9 @@ def _severity(sought: _Sought) -> Severity:
 
 
 def _nearest(sought: _Sought) -> str:
-    if len(sought.names) > _COMPARED:
-        return ""
     head, dot, rest = sought.read.path.partition(".")
-    near = closest(sought.read.path, sought.names)
-    if not near and dot and (found := closest(head, sought.names)):
+    near = sought.names.closest(sought.read.path)
+    if not near and dot and (found := sought.names.closest(head)):
         near = f"{found}.{rest}"
     return "" if near == sought.read.path else near
 
@@ -183,7 +196,8 @@ def _of_node(sought: _Sought, place: int, path: Path) -> Issue:
     fix: tuple[JsonObject, ...] = ()
     related: tuple[str, ...] = ()
     if name not in shape.index:
-        near = closest(name, shape.index)
+        near = sought.names.closest(name)
+        near = near if near in shape.index else ""
         why = "there is no such node" + (f'; did you mean "{near}"?' if near else "")
         sought.near = f"{path[0]}.{near}" if near else ""
         fix = _renamed(sought) if near else ()

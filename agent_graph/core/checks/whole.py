@@ -41,7 +41,8 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
     bound = least if declared is None else declared
     shape = Shape(wiring.nodes, wiring.index, built, ways, top, output, bound, elsewhere)
     issues = [*_unreachable(wiring, built), *routing.router_issues(shape)]
-    issues += cycles.endless_cycles(wiring, built, ways)
+    endless = cycles.endless_cycles(wiring, built, ways)
+    issues += [*endless, *(endings.no_path_to_end(shape) if endless else ())]
     if declared is not None:
         issues += iterations.too_few(wiring, built, ways, declared=declared)
     issues += cheapest.below_shortest(wiring, ways, budgets=top.get("budgets", {}))
@@ -56,7 +57,6 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
 
 
 def _of(shape: Shape) -> Iterator[Issue]:
-    yield from endings.no_path_to_end(shape)
     yield from reading.unanswered_reads(shape)
     yield from outcomes.unwritten_output(shape)
     yield from outcomes.unread_outputs(shape)

@@ -38,7 +38,7 @@ from agent_graph.core.events.firings import (
     Warned,
     WriteConflict,
 )
-from agent_graph.core.events.frames import FrameFailed, FramesOpened, ItemsClosed
+from agent_graph.core.events.frames import BranchFailed, FrameFailed, FramesOpened, ItemsClosed
 from agent_graph.core.events.runs import (
     RunAccepted,
     RunCancelled,
@@ -62,6 +62,7 @@ __all__ = [
     "BudgetGranted",
     "BudgetRefused",
     "BudgetSettled",
+    "BranchFailed",
     "CacheHit",
     "Event",
     "FACTS",
@@ -118,7 +119,8 @@ FACTS: dict[str, FactType] = {
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, FrameFailed, FiringCancelled,
+        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
+        FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
         BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )

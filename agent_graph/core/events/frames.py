@@ -29,6 +29,17 @@ class ItemsClosed(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class BranchFailed(Fact):
+    """A static branch whose failure its `parallel` puts up with is through: what it knew goes to the join."""
+
+    type: ClassVar[str] = "branch_failed"
+    parallel: str
+    branch: str
+    error: JsonObject
+    frame: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameFailed(Fact):
     """A failure reached a frame; what runs in it is cancelled."""
 

@@ -43,7 +43,7 @@ class Config(NodeConfig):
     max_parallelism: Annotated[int, Ge(1), Le(1000)] | None = None
     """How many items are under way at a time; left out, the graph's `max_parallelism`."""
     fail_policy: Literal["fail_fast", "collect_partial", "ignore"] = "fail_fast"
-    """What becomes of an item that fails: the node fails, or {error} is in its place, or null."""
+    """What becomes of an item or branch that fails: the node fails, or {error} is in its place, or null."""
     for_each: dict[str, Any] | None = None
     """{path, as?, index_as?, wait?}: the list ("" = the current value), the keys under which an item and its place are
     read ("item", "index"), and "all" or {"count": n} when n results are enough."""
@@ -65,7 +65,6 @@ _FOR_EACH: Final = ("path", "as", "index_as", "wait")
 _STATIC_LATER: Final = {
     "timeout_ms": "nothing bounds static branches as a whole yet",
     "max_parallelism": "for static branches the graph's `max_parallelism` holds; a bound of their own comes later",
-    "fail_policy": 'a failed static branch fails the run; for them only "fail_fast" is available yet',
 }
 
 
@@ -106,7 +105,7 @@ def _left_over(node_id: str, config: Config) -> list[Issue]:
             message = f"`{name}` is for a fan-out over data; say over which with `for_each`, or leave it out"
             issues.append(Issue("FIELD_CONFLICT", message, pointer=f"/{name}", node_id=node_id))
     for name, reason in _STATIC_LATER.items():
-        if getattr(config, name) not in (None, "fail_fast"):
+        if getattr(config, name) is not None:
             issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=f"/{name}", node_id=node_id))
     return issues
 
