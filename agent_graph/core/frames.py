@@ -145,13 +145,14 @@ class Frame:
         self.depths[firing.lane] = firing.depth
         self.last[firing.lane] = token  # without what branches start with: that is each branch's own until they meet
         home, dirty = early.home(self, node, past=token.past)
-        before = early.arrived(home)
+        before = early.arrived(home) if failed else set()
         dirty += send(home, firing, done.targets, token, by_target=by_target)
         if failed:  # its token does not count towards those a join waits for
             early.forget(home, but=before)
         if not early.outermost(home).terminating:
             home.settle(dirty)
-            early.look(home)
+            if home.part is not None:
+                early.look(home)
 
     def _order(self, firing: Firing) -> tuple[int, int, int]:
         """Where its writes stand among those of the frame."""

@@ -236,7 +236,7 @@ def test_a_graph_of_the_page_gives_one_record_in_every_order_of_answers(name: st
     assert records[0]["status"] == "completed"
 
 
-def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
+def test_what_the_page_says_needs_a_part_of_its_own_is_refused_where_there_is_none() -> None:
     for change in ({"wait": "any"}, {"wait": {"count": 1}}):
         body = spec("two_ways")
         body["nodes"][-1]["config"].update(change)
@@ -247,7 +247,7 @@ def test_what_the_page_says_is_not_there_yet_is_refused_by_name() -> None:
     branches = [{"id": node, "entry": node} for node in "ab"]
     split = {"branches": branches, "join": "meet", "fail_policy": "ignore"}
     body["nodes"][0] = {"id": "choose", "type": "parallel", "config": split}
-    assert "NODE_TYPE_UNAVAILABLE" in {issue.code for issue in compile_graph(body).issues}
+    assert "REGION_NOT_CLOSED" in {issue.code for issue in compile_graph(body).issues}
     body = spec("two_ways")
     body["edges"][-1]["to"] = "END_RUN"
     assert compile_graph(body).graph is not None
