@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 BENCH ?=
-PEERS ?= floor,langgraph,burr,ours
-WORKLOADS ?= w1,w2,w3,w4,w5,w6,w8,w10
+PEERS ?= floor,langgraph,burr,agno,ours
+WORKLOADS ?= w1,w2,w3,w4,w5,w6,w7,w8,w10
 ROUNDS ?= 3
 MINUTES ?= 30
 
@@ -43,11 +43,13 @@ docs:  ## docs and examples run, and agree with the code
 golden:  ## rewrite the wire's reference files after a wanted change; read the diff
 	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden tests/docs/test_reference.py
 
-bench:  ## beside other engines, as ratios of one run; BENCH=folder of the programs, PEERS_HOME=their environments
+bench:  ## beside other engines, and which goals are met; BENCH=folder of the programs, PEERS_HOME=their environments
 	@test -f "$(BENCH)/run_all.py" || { echo "BENCH=folder of the benchmark programs (run_all.py)"; exit 2; }
+	rm -rf .bench && mkdir .bench  # the programs add to a file that is there
 	$(BIN)/python -m compileall -q agent_graph tests/benchmarks  # as pip does for what it installs
 	OURS=$(CURDIR)/tests/benchmarks/bench_ours.py OURS_PYTHON=$(abspath $(BIN))/python \
-		$(PYTHON) $(BENCH)/run_all.py --peers $(PEERS) --only $(WORKLOADS) --rounds $(ROUNDS)
+		$(PYTHON) $(BENCH)/run_all.py --peers $(PEERS) --only $(WORKLOADS) --rounds $(ROUNDS) --out $(CURDIR)/.bench/run.jsonl
+	$(PYTHON) tests/benchmarks/goals.py .bench/run.jsonl
 
 soak:  ## half an hour of mixed runs in one process, and whether it holds on to anything; MINUTES=30
 	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES)
@@ -59,4 +61,4 @@ coverage:  ## all tests with branch coverage: 100 % in core, 90 % elsewhere
 	$(BIN)/coverage report --omit='agent_graph/core/*' --fail-under=90
 
 clean:  ## remove what the tools left
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist .coverage .coverage.*
+	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist .coverage .coverage.*

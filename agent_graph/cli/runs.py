@@ -18,6 +18,7 @@ from agent_graph.core.jsonvalue import JsonObject, compact
 from agent_graph.errors import InvalidArgument
 
 SHOWN = 20
+YEAR_9999_MS = 253_370_764_800_000
 """Node ids that a refusal lists."""
 RUN = Annotated[str, typer.Argument(metavar="RUN", show_default=False)]
 
@@ -168,7 +169,11 @@ def waited(one: Any) -> str:
 
 def moment(at_ms: int | None) -> str:
     """A time as people of this place read it."""
-    return "" if at_ms is None else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if at_ms is None:
+        return ""
+    if at_ms >= YEAR_9999_MS:  # a timer may wait for later than a `datetime` can say
+        return "after the year 9998"
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 # -- events --------------------------------------------------------------------------------------------------------

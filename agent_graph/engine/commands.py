@@ -7,11 +7,11 @@ makes is stored in the same transaction as the facts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agent_graph.core import approval, signals, waits
 from agent_graph.core import events as e
+from agent_graph.core.frozen import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.run import Run

@@ -17,7 +17,7 @@ from agent_graph.core.effects import CallModel, CallTool
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.step import Perform
 from agent_graph.engine.connections import Connections, Tool
-from agent_graph.errors import AgentGraphError, ConnectionNotFound, ToolOutcomeUnknown
+from agent_graph.errors import AgentGraphError, ConnectionNotFound, ModelTimeout, ToolOutcomeUnknown
 
 MOST_RESULT: Final = 32_000
 """Characters of a result that the model is told and the log keeps."""
@@ -25,21 +25,32 @@ MOST_DESCRIPTION: Final = 2_000
 
 
 async def described(call: CallModel, connections: Connections) -> CallModel:
-    """`call` with what the connections say of the tools it offers. Raises what `Connections.tool` raises."""
+    """`call` with what the connections say of the tools it offers. Raises what `Connections.tool` raises, and
+    `ModelTimeout` where that takes longer than the call may."""
     if not call.tools:
         return call
     found: list[JsonObject] = []
-    for one in call.tools:
-        tool = await connections.tool(str(one["connection"]), str(one["tool"]))
-        described = tool.description[:MOST_DESCRIPTION]
-        found.append({**one, "description": described, "parameters": tool.parameters})
+    try:
+        async with asyncio.timeout(call.timeout_ms / 1000):
+            for one in call.tools:
+                tool = await connections.tool(str(one["connection"]), str(one["tool"]))
+                described = tool.description[:MOST_DESCRIPTION]
+                found.append({**one, "description": described, "parameters": tool.parameters})
+    except TimeoutError:
+        late = call.tools[len(found)]["connection"]
+        message = f'the connection "{late}" did not tell of its tools within {call.timeout_ms} ms'
+        raise ModelTimeout(message, connection=str(late)) from None
     return replace(call, tools=tuple(found))
 
 
 async def call_tool(perform: Perform, call: CallTool, *, connections: Connections) -> e.ToolAnswered | e.NodeFailed:
     """The fact of one call. Cancelling gives it up."""
     try:
-        return await _made(perform, call, connections)
+        async with asyncio.timeout(call.timeout_ms / 1000):
+            return await _made(perform, call, connections)
+    except TimeoutError:
+        text = f"The tool did not answer within {call.timeout_ms} ms; it may still do its work."
+        return _answered(perform, call, text, code="TOOL_TIMEOUT")
     except (ConnectionNotFound, ToolOutcomeUnknown) as refusal:
         error: JsonObject = {"code": refusal.code, "message": refusal.message, "class": "refused"}
         return e.NodeFailed(perform.firing, {**error, "details": refusal.details}, perform.attempt)
@@ -62,12 +73,7 @@ async def _made(perform: Perform, call: CallTool, connections: Connections) -> e
             connection=call.connection, tool=call.tool, call_id=call.call_id, arguments=call.arguments,
         )  # fmt: skip
     assert isinstance(call.arguments, dict), "as `_misfits` has seen"
-    try:
-        async with asyncio.timeout(call.timeout_ms / 1000):
-            result = await connections.get(call.connection).call(call.tool, call.arguments)
-    except TimeoutError:
-        text = f"The tool did not answer within {call.timeout_ms} ms; it may still do its work."
-        return _answered(perform, call, text, code="TOOL_TIMEOUT")
+    result = await connections.get(call.connection).call(call.tool, call.arguments)
     return _answered(perform, call, result.text, code="TOOL_FAILED" if result.failed else "")
 
 

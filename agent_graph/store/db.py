@@ -103,6 +103,8 @@ class Database:
         """A commit waits for no disk."""
         self._in_use = threading.Lock()
         """Held by whoever uses the writing connection, on whichever thread."""
+        self._waits = True
+        """The writing connection waits for another program that holds the database."""
         self._present = 0
         """How many callers have something to write that is not written."""
         self._slowest_s = 0.0
@@ -129,7 +131,8 @@ class Database:
         self._check_writable()
         self._present += 1
         try:
-            done = await self._write_here(job) if brief and self._slowest_s < _TURN_S else None
+            prompt = self._quick or self._slowest_s < _TURN_S
+            done = await self._write_here(job) if brief and prompt else None
             if done is None:
                 if self._writing or self._crowded:
                     return await self._enqueue(job)
@@ -139,6 +142,7 @@ class Database:
         finally:
             self._present -= 1
         self.transactions += 1
+        await self.give_way()
         return cast("T", done[0])
 
     async def _write_here(self, job: Job[T]) -> list[object] | None:
@@ -149,29 +153,33 @@ class Database:
             return None
         connection = self._writer._conn
         try:
-            connection.execute(WAIT_FOR_NOBODY)
-            done = self._timed([job], connection)
+            self._wait(connection, wait=False)
+            return self._timed([job], connection)
         except sqlite3.Error as error:
             if not is_busy(error):
                 raise
-            done = None
+            return None
         finally:
-            connection.execute(WAIT)
             self._in_use.release()
-        await self.give_way()
-        return done
 
     async def _write_alone(self, job: Job[T]) -> list[object]:
         """On the connection's thread: half the loop's work of a group of one."""
         self._writing = True
         try:
-            return await on_thread(self._writer, partial(self._transact, [job]))
+            return await on_thread(self._writer, partial(self._there, partial(self._timed, [job])))
         finally:  # even when this caller is cancelled: the thread works in order, the next group comes after it
             self._next_group()
 
-    def _transact(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
+    def _there(self, job: Job[T], connection: sqlite3.Connection) -> T:
+        """Use the writing connection on its own thread."""
         with self._in_use:
-            return self._timed(jobs, connection)
+            self._wait(connection, wait=True)
+            return job(connection)
+
+    def _wait(self, connection: sqlite3.Connection, *, wait: bool) -> None:
+        if wait is not self._waits:
+            connection.execute(WAIT if wait else WAIT_FOR_NOBODY)
+            self._waits = wait
 
     def _timed(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[object]:
         began = time.perf_counter()
@@ -200,13 +208,9 @@ class Database:
         `write` does."""
         self._check_writable()
         try:
-            return await on_thread(self._writer, partial(self._aside, job))
+            return await on_thread(self._writer, partial(self._there, job))
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
-
-    def _aside(self, job: Job[T], connection: sqlite3.Connection) -> T:
-        with self._in_use:
-            return job(connection)
 
     async def aclose(self) -> None:
         """Finish what is queued, then close; a second call does nothing."""
@@ -214,7 +218,7 @@ class Database:
             return
         self._closed = True
         if self._writing or self._present:
-            await self._enqueue(_nothing)  # nobody can come behind those who are there
+            await self._enqueue(lambda _: None)  # nobody can come behind those who are there
         if self._reader is not self._writer:
             await disconnect(self._reader)
         await disconnect(self._writer)  # last, so that it merges the write-ahead log into the file and removes it
@@ -256,7 +260,7 @@ class Database:
         """One transaction for the group; if that fails as a whole, one for each, so that none fails for another."""
         if not group:
             return
-        hop = on_thread(self._writer, partial(self._transact, [job for job, _ in group]))
+        hop = on_thread(self._writer, partial(self._there, partial(self._timed, [job for job, _ in group])))
         (outcome,) = await asyncio.gather(hop, return_exceptions=True)
         if not isinstance(outcome, BaseException):
             self.transactions += 1
@@ -302,10 +306,6 @@ def transact(jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[o
         if connection.in_transaction:
             connection.execute(ROLLBACK)
     return outcomes
-
-
-def _nothing(_: sqlite3.Connection) -> None:
-    """The last job of all."""
 
 
 def _attempt(job: Job[Any], connection: sqlite3.Connection) -> object:

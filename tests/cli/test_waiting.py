@@ -33,6 +33,15 @@ def test_a_message_is_sent_and_the_run_seen_through(cli: Cli, graph_file: File) 
     assert (ended.code, ended.json["error_code"]) == (1, "RUN_TERMINAL")
 
 
+def test_a_moment_beyond_the_calendar_can_be_shown(cli: Cli, graph_file: File) -> None:
+    far = node("t", "timer", until="9999-12-31T23:59:60-23:59")
+    graph = spec(put("s", x=1), gate("g"), far, edges="s>g s>t g>END t>END", output_key="x")
+    begun = cli("run", graph_file(graph))
+    assert begun.code == 3, begun.err
+    shown = cli("runs", "show", begun.err.split()[0])
+    assert (shown.code, "after the year 9998 (t)" in shown.out.decode()) == (0, True), shown.err
+
+
 def test_a_message_that_comes_early_is_kept(cli: Cli, graph_file: File) -> None:
     graph = spec(gate("g"), node("s", "signal", output_key="x"), edges="g>s s>END", output_key="x")
     run = cli("run", graph_file(graph)).err.split()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,21 @@ async def test_a_tool_that_does_not_answer_in_time_is_given_up_and_said() -> Non
         row = await room.run(asking(timeout_ms=50))
         assert (await answered(room, row.run_id)).code == "TOOL_TIMEOUT"
         assert weather.given_up == 1
+
+
+async def test_a_connection_that_never_tells_of_its_tools_ends_the_attempt() -> None:
+    class Silent(ScriptedConnection):
+        async def tools(self) -> tuple[Tool, ...]:
+            await asyncio.Event().wait()
+            raise AssertionError("nobody wakes it")
+
+    model = ScriptedModel([WANTS, SAYS])
+    async with opened(model, connections=[Silent()]) as room:
+        row = await room.run(asking(timeout_ms=20, retry={"max_attempts": 1}))
+        error = row.error or {}
+        assert (row.status, error["code"], error["class"]) == ("failed", "MODEL_TIMEOUT", "timeout")
+        assert '"weather"' in str(error["message"])
+        assert model.calls == []
 
 
 async def test_a_result_is_bounded_and_is_text_and_nothing_else() -> None:

@@ -23,7 +23,7 @@ from tests.properties.world import World
 Order: TypeAlias = Callable[[Sequence[str]], int]
 """Which of the open questions, oldest first, is answered next; they are named by firing."""
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
-MOST_EVENTS = 5_000
+MOST_EVENTS = 20_000
 
 
 def orders(seed: int) -> dict[str, Order]:

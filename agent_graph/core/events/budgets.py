@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from agent_graph.core.events.base import Fact
+from agent_graph.core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
