@@ -157,9 +157,9 @@ def test_ten_times_the_nodes_take_about_ten_times_the_time() -> None:
     def fastest(raw: Any, times: int) -> float:
         found = []
         for _ in range(times):
-            started = time.perf_counter()
+            started = time.process_time()
             assert compile_graph(raw).graph is not None
-            found.append(time.perf_counter() - started)
+            found.append(time.process_time() - started)
         return min(found)
 
     small, large = layered(950), layered(9_500)
