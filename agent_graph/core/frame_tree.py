@@ -11,7 +11,7 @@ from typing import Any
 from agent_graph.core import early, statepath
 from agent_graph.core.effects import FramesAnswer, Missing, OpenFrames
 from agent_graph.core.events import WriteConflict
-from agent_graph.core.firing import Firing, Owned
+from agent_graph.core.firing import Firing, Owned, Part
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -178,9 +178,9 @@ def fail(run: Run, frame: Frame, error: JsonObject) -> None:
 
 def settle(run: Run, frame: Frame) -> None:
     """A firing of `frame` is through: when it was the last one, the frame comes to its end."""
-    while frame.around is not None and not frame.busy:
-        _drained(run, frame, frame.around)
-        frame = frame.around
+    while (part := frame.part) is not None and not frame.busy:
+        _drained(run, frame, part)
+        frame = part.around
     owner = frame.owner
     if owner is None or owner.owned is None:
         return
@@ -205,15 +205,14 @@ def settle(run: Run, frame: Frame) -> None:
     _go_on(run, owner, mine)
 
 
-def _drained(run: Run, region: Frame, around: Frame) -> None:
+def _drained(run: Run, region: Frame, part: Part) -> None:
     """Nothing runs in a region any more: it is gone, and what was counted in it is not forgotten."""
     run.frames.pop(region.path, None)
     run.parts.pop(region.path, None)
-    around.regions.open.pop(region.path, None)
+    part.around.regions.open.pop(region.path, None)
     for node in region.nth:
-        around.nth.setdefault(node, 0)
-    if region.part is not None:
-        region.state.forget(region.path, kept=region.part.kept)
+        part.around.nth.setdefault(node, 0)
+    region.state.forget(region.path, kept=part.kept)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:
