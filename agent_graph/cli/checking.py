@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -23,6 +24,8 @@ from agent_graph.errors import InvalidArgument
 _ROUNDS: Final = 200
 """Repairs made one after the other, at most."""
 LEVELS: Final = ("structure", "semantic", "strict")
+MENDED: Final = ("error", "warning")
+"""What `--fix` repairs: a remark (info) may describe what was meant, and its repair changes what a graph does."""
 FORMATS: Final = ("text", "json", "sarif", "github")
 
 
@@ -34,12 +37,14 @@ def register(app: typer.Typer) -> None:
 def validate(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON or YAML; - reads stdin.", show_default=False)],
     *, level: Annotated[str, typer.Option(help="structure, semantic or strict (no warnings).")] = "semantic",
-    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs there are; of stdin, print the result.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair errors and warnings; of stdin, print the result.")] = False,
+    fix_all: Annotated[bool, typer.Option("--fix-all", help="Make the repairs of remarks (info) too.")] = False,
     kind: Annotated[str, typer.Option("--format", help="text, json, sarif or github.")] = "text",
     output: OutFile = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Check a graph without storing it: everything that is wrong at once, with its place and its repair."""
     kind = "json" if as_json else kind
+    fixes = (*MENDED, "info") if fix_all else MENDED if fix else ()
 
     async def work() -> int:
         from agent_graph.cli.graphs import nowhere
@@ -50,11 +55,11 @@ def validate(
             sources.check_no_template(file)
             found = sources.read_document(file, limits=desk.settings.limits)
             answer = await _checked(desk, found, level)
-            if fix and answer["ok"]:
-                found, answer = await _repaired(desk, found, answer, level=level, output=output)
+            if fixes and answer["ok"]:
+                found, answer = await _repaired(desk, found, answer, level=level, output=output, severities=fixes)
         if not answer["ok"]:
             return refuse(answer, as_json=kind == "json")
-        _tell(found, answer, kind=kind, output=None if fix else output, silent=fix and file == sources.STDIN)
+        _tell(found, answer, kind=kind, output=None if fixes else output, silent=bool(fixes) and file == sources.STDIN)
         return DONE if answer["data"]["valid"] else REFUSED
 
     finish(work(), as_json=kind == "json")
@@ -70,24 +75,28 @@ async def _checked(desk: Desk, found: Document, level: str) -> Any:
 
 
 async def _repaired(
-    desk: Desk, found: Document, answer: Any, *, level: str, output: Path | None
+    desk: Desk, found: Document, answer: Any, *, level: str, output: Path | None, severities: Sequence[str]
 ) -> tuple[Document, Any]:  # fmt: skip
-    """One repair after the other, each checked; then the file is written, or printed where it came by stdin."""
-    before = found.text
-    useless: set[str] = set()
+    """The repairs that were announced and no others, one after the other, each checked; then the file is written, or
+    printed where it came by stdin. What a repair brings to light is shown, and left to the next time."""
+    before, made = found.text, 0
+    announced = Counter(_key(issue) for issue in _mendable(answer, severities))
     for _ in range(_ROUNDS):
-        issue = next((one for one in answer["data"]["issues"] if one.get("fix") and compact(one) not in useless), None)
+        issue = next((one for one in _mendable(answer, severities) if announced[_key(one)] > 0), None)
         if issue is None:
             break
+        announced[_key(issue)] -= 1
         try:
             text = found.mended(issue["fix"])
         except PatchFailed as error:
             say(f"not repaired: {issue['code']} at {issue['pointer'] or '/'}: {one_line(str(error))}")
-            useless.add(compact(issue))
             continue
         found = document(found.name, text.encode(), limits=desk.settings.limits)
         answer = await _checked(desk, found, level)
         say(f"repaired: {issue['code']} at {issue['pointer'] or '/'}: {one_line(str(issue['message']))}")
+        made += 1
+    if made:
+        say(f"{made} repair{'s' if made > 1 else ''} made")
     if output is not None or found.name == sources.named(sources.STDIN):
         give(found.text, to=output)
     elif found.text != before:
@@ -95,10 +104,23 @@ async def _repaired(
     return found, answer
 
 
+def _mendable(answer: Any, severities: Sequence[str] = MENDED) -> list[Any]:
+    """The findings with a repair, each repair once."""
+    fixed = {compact(one["fix"]): one for one in answer["data"]["issues"]
+             if one.get("fix") and one["severity"] in severities}  # fmt: skip
+    return list(fixed.values())
+
+
+def _key(issue: Any) -> tuple[str, str, str]:
+    """What stays of an issue when others before it in the file go."""
+    return issue["code"], issue.get("node_id", ""), issue["message"]
+
+
 def _tell(found: Document, answer: Any, *, kind: str, output: Path | None, silent: bool) -> None:
     """The findings: for people on stderr, in every other form on stdout, unless that has the graph on it."""
     issues: list[JsonObject] = answer["data"]["issues"]
     places = found.places({str(one) for issue in issues for one in (issue["pointer"], *_related(issue))})
+    issues.sort(key=lambda issue: places[str(issue["pointer"])])
     if kind == "text":
         for issue in issues:
             _say_line(line(found.name, issue, places[str(issue["pointer"])]), str(issue["severity"]))
@@ -122,15 +144,18 @@ def _formatted(found: Document, answer: Any, places: dict[str, Place], *, kind: 
 
 def _conclude(found: Document, answer: Any, *, silent: bool) -> None:
     data = answer["data"]
-    if data["valid"]:
-        if not silent:
-            version = data.get("graph_version", f"as far as its {data['level']} goes")
-            give(f"{data.get('graph_id', found.name)} is valid: {version}")
-        return
-    counts = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in data["counts"].items() if number]
-    fixable = sum(1 for issue in data["issues"] if issue.get("fix"))
+    counts = [f"{number} {name}{'s' if number > 1 and name != 'info' else ''}"
+              for name, number in data["counts"].items() if number]  # fmt: skip
+    fixable = len(_mendable(answer))
     hint = f"; --fix makes {fixable} of the repairs" if fixable else ""
-    say(f"SPEC_INVALID: {found.name} is not valid: {', '.join(counts)}{hint}")
+    if not data["valid"]:
+        say(f"SPEC_INVALID: {found.name} is not valid: {', '.join(counts)}{hint}")
+        return
+    if not silent:
+        version = data.get("graph_version", f"as far as its {data['level']} goes")
+        give(f"{data.get('graph_id', found.name)} is valid: {version}")
+    if counts:
+        say(f"{', '.join(counts)}{hint}")
 
 
 def _related(issue: JsonObject) -> list[str]:
