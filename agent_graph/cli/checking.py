@@ -6,8 +6,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,15 +16,19 @@ from agent_graph.cli import sources
 from agent_graph.cli.desk import Desk
 from agent_graph.cli.documents import Document, Place, document, spec_of, write_back
 from agent_graph.cli.findings import github, line, sarif
-from agent_graph.cli.options import AsJson, OutFile
+from agent_graph.cli.options import AsJson, DataDir, OutFile, settings_of
 from agent_graph.cli.output import DONE, REFUSED, finish, give, one_line, pretty, refuse, say
 from agent_graph.core.jsonvalue import JsonObject, compact
 from agent_graph.core.patch import PatchFailed
-from agent_graph.errors import InvalidArgument
+from agent_graph.errors import AgentGraphError, InvalidArgument
+
+if TYPE_CHECKING:
+    from agent_graph.settings import Settings
 
 _ROUNDS: Final = 200
 """Repairs made one after the other, at most."""
 LEVELS: Final = ("structure", "semantic", "strict")
+ABSENT: Final = "SUBGRAPH_NOT_FOUND"
 MENDED: Final = ("error", "warning")
 """What `--fix` repairs: a remark (info) may describe what was meant, and its repair changes what a graph does."""
 FORMATS: Final = ("text", "json", "sarif", "github")
@@ -40,21 +45,20 @@ def validate(
     fix: Annotated[bool, typer.Option("--fix", help="Repair errors and warnings; of stdin, print the result.")] = False,
     fix_all: Annotated[bool, typer.Option("--fix-all", help="Make the repairs of remarks (info) too.")] = False,
     kind: Annotated[str, typer.Option("--format", help="text, json, sarif or github.")] = "text",
-    output: OutFile = None, as_json: AsJson = False,
+    output: OutFile = None, as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """Check a graph without storing it: everything that is wrong at once, with its place and its repair."""
     kind = "json" if as_json else kind
     fixes = (*MENDED, "info") if fix_all else MENDED if fix else ()
 
     async def work() -> int:
-        from agent_graph.cli.graphs import nowhere
-
         _known("level", level, LEVELS)
         _known("format", kind, FORMATS)
-        async with nowhere() as desk:
-            sources.check_no_template(file)
-            found = sources.read_document(file, limits=desk.settings.limits)
-            answer = await _checked(desk, found, level)
+        settings = settings_of(data_dir)
+        sources.check_no_template(file)
+        found = sources.read_document(file, limits=settings.limits)
+        async with AsyncExitStack() as opened:
+            desk, answer = await looked_into(opened, found, level, settings=settings)
             if fixes and answer["ok"]:
                 found, answer = await _repaired(desk, found, answer, level=level, output=output, severities=fixes)
         if not answer["ok"]:
@@ -68,6 +72,33 @@ def validate(
 def _known(name: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
         raise InvalidArgument(f"--{name} can be {', '.join(known)}, not {given!r}", argument=name)
+
+
+async def looked_into(
+    opened: AsyncExitStack, found: Document, level: str, *, settings: Settings
+) -> tuple[Desk, Any]:  # fmt: skip
+    """The answer, and the desk it came from: the data folder's where the graph names others that may be stored there,
+    if there is one; it is opened for nothing else, and nothing is stored."""
+    from agent_graph.app import DATABASE
+    from agent_graph.cli.graphs import nowhere
+
+    desk = await opened.enter_async_context(nowhere())
+    answer = await _checked(desk, found, level)
+    missing = [one for one in answer["data"]["issues"] if one["code"] == ABSENT] if answer["ok"] else []
+    folder = settings.data_dir
+    if not missing or folder is None:
+        return desk, answer
+    if (folder / DATABASE).exists():
+        try:
+            there = await opened.enter_async_context(Desk(settings, drives=False, remark=say))
+            return there, await _checked(there, found, level)
+        except AgentGraphError as error:
+            why = f"the data folder {folder} cannot be looked into: {error.message}"
+    else:
+        why = f"there is no data folder {folder} to look into (--data-dir names another)"
+    for one in missing:
+        one["message"] = f"{one['message']}; {why}"
+    return desk, answer
 
 
 async def _checked(desk: Desk, found: Document, level: str) -> Any:

@@ -261,3 +261,25 @@ def test_a_repair_keeps_the_layout_around_it(text: str, patch: list[dict[str, An
 
     mended = document("g.json", text.encode(), limits=DEFAULTS).mended(patch)
     assert mended == then
+
+
+OUTER = {
+    "name": "outer", "entry": "a", "nodes": [{"id": "a", "type": "subgraph", "config": {"graph_name": "inner"}}],
+}  # fmt: skip
+
+
+def test_a_graph_that_is_stored_is_found_and_without_a_folder_that_is_said(
+    cli: Cli, written: File, data_dir: Path
+) -> None:
+    inner = {"name": "inner", "entry": "a", "nodes": [{"id": "a", "type": "passthrough"}]}
+    file = written("outer.json", json.dumps(OUTER))
+    done = cli("validate", file)
+    assert (done.code, "SUBGRAPH_NOT_FOUND" in done.err) == (1, True)
+    assert f"there is no data folder {data_dir} to look into" in done.err
+    assert not data_dir.exists()
+    assert cli("run", written("inner.json", json.dumps(inner)), "x").code == 0
+    done = cli("validate", file)
+    assert (done.code, done.out.startswith(b"outer is valid")) == (0, True), done.err
+    done = cli("validate", file, "--data-dir", str(data_dir.parent / "other"))
+    assert (done.code, "other to look into" in done.err) == (1, True)
+    assert b"outer" not in cli("graphs").out
