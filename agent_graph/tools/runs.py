@@ -117,9 +117,11 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
         left_ms = max(0, int((deadline - loop.time()) * 1000))
         row = await _wait(call, reached, left_ms)
         pending = await _pending(deps, args.run_id)
-        if not reached(row) or not await is_for_the_clock(deps, row, pending):
+        if args.until != "waiting" or not reached(row) or not await is_for_the_clock(deps, row, pending):
             break
         by_itself.add(row.seq)
+        if loop.time() >= deadline:
+            break
     events, following = await event_page(
         deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
     )
