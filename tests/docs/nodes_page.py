@@ -64,7 +64,8 @@ def _lines() -> Iterator[str]:
         <!-- written from the code by `make golden` -->
 
         A field that is not listed here is refused (`UNKNOWN_FIELD`), and so is another value than the default where one
-        says *default only*. A *state path* is dotted (`review.score`, `items.0`) or a JSON Pointer (`/review/score`).
+        says *default only* (`NODE_TYPE_UNAVAILABLE`). A *state path* is dotted (`review.score`, `items.0`) or a JSON
+        Pointer (`/review/score`).
         `agent-graph schema` prints the same as a JSON Schema, for editors. Templates, texts with `{...}` in them:
         [prompts](prompts.md). When a node runs: [scheduling](../explanation/scheduling.md).
     """)

@@ -68,7 +68,7 @@ def test_what_a_field_takes_is_said_in_words(part: dict[str, Any], words: str) -
 
 
 def seen() -> Seen:
-    return Seen(json.loads(marked(PROMPTS, "state")), current="Adopt a monorepo?", run_input="Adopt a monorepo?")
+    return Seen(json.loads(marked(PROMPTS, "data: state")), current="Adopt a monorepo?", run_input="Adopt a monorepo?")
 
 
 def examples() -> list[tuple[str, str]]:
