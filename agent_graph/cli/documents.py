@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent_graph.cli.json_texts import parts, patched
 from agent_graph.cli.yaml_documents import patched_yaml, read_yaml, yaml_places
-from agent_graph.core.issues import pointer
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.core.patch import applied
 from agent_graph.errors import InputInvalid, InvalidArgument
 
 YAML: Final = (".yaml", ".yml")
-_SIGN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 Place = tuple[int, int]
 """(line, column), both from 1; a column counts characters."""
@@ -43,25 +42,19 @@ class Document:
         if self.is_yaml:
             found = yaml_places(self.text, wanted)
         else:
-            found = {at: place(self.text, offset) for at, offset in _offsets(self.text, wanted).items()}
+            known = parts(self.text)
+            found = {at: place(self.text, known[at].start) for at in wanted if at in known}
         return {one: next(found[part] for part in _around(one) if part in found) for one in pointers}
 
     def mended(self, patch: Sequence[Mapping[str, Any]]) -> str:
-        """The text with `patch` applied: YAML keeps its comments, JSON its indentation. Raises `PatchFailed`."""
+        """The text with `patch` applied: YAML keeps its comments, JSON its layout. Raises `PatchFailed`."""
         value = applied(self.value, patch)
         if self.is_yaml:
             return patched_yaml(self.text, patch, wanted=value)
-        return self._spliced(patch) or json.dumps(value, ensure_ascii=False, indent=_indent(self.text)) + "\n"
-
-    def _spliced(self, patch: Sequence[Mapping[str, Any]]) -> str:
-        """JSON with one text in the place of another, everything else as it was; "" for any other patch."""
-        (step, *more) = patch
-        offset = _offsets(self.text, {step["path"]}).get(step["path"]) if step["op"] == "replace" else None
-        if more or offset is None or not isinstance(step["value"], str) or self.text[offset] != '"':
-            return ""
-        sign = _SIGN.match(self.text, offset)
-        assert sign is not None
-        return self.text[:offset] + json.dumps(step["value"], ensure_ascii=False) + self.text[sign.end() :]
+        text = patched(self.text, patch)
+        if text and json_equal(parse_json(text.encode(), max_bytes=len(text.encode()), max_depth=10_000), value):
+            return text
+        return json.dumps(value, ensure_ascii=False, indent=_indent(self.text)) + "\n"
 
 
 def document(name: str, content: bytes, *, limits: Limits) -> Document:
@@ -114,31 +107,6 @@ def _around(one: str) -> Iterator[str]:
 def _indent(text: str) -> int | str | None:
     found = re.search(r"\n([ \t]+)", text)
     return None if found is None else len(found[1]) if found[1].isspace() and "\t" not in found[1] else found[1]
-
-
-def _offsets(text: str, wanted: Collection[str]) -> dict[str, int]:
-    """One pass over the signs of a JSON text that was read already."""
-    found: dict[str, int] = {}
-    path: list[str | int] = []
-    key, awaits_key = "", False
-    for match in _SIGN.finditer(text):
-        sign = match.group()
-        if sign in ("}", "]"):
-            path.pop()
-        elif sign == ",":
-            last = path[-1]
-            awaits_key = isinstance(last, str)
-            path[-1] = last if isinstance(last, str) else last + 1
-        elif sign == ":":
-            awaits_key, path[-1] = False, key
-        elif awaits_key:
-            key = json.loads(sign)
-        else:
-            if (at := pointer(*path)) in wanted:
-                found.setdefault(at, match.start())
-            awaits_key = sign == "{"
-            path += [""] if awaits_key else [0] if sign == "[" else []
-    return found
 
 
 def place(text: str, offset: int) -> Place:

@@ -87,7 +87,7 @@ def test_strict_takes_no_warnings_and_structure_looks_for_none(cli: Cli, written
 def test_json_has_the_envelope_with_lines(cli: Cli, written: File) -> None:
     done = cli("validate", written("g.json", JSON), "--format", "json")
     found = [(issue["line"], issue["column"]) for issue in done.json["data"]["issues"]]
-    assert found == [(6, 42), (3, 17), (5, 89), (7, 31)]
+    assert found == [(3, 17), (5, 89), (6, 42), (7, 31)]
     assert done.err == ""
 
 
@@ -96,21 +96,22 @@ def test_sarif_is_a_log_of_one_run(cli: Cli, written: File) -> None:
     log = json.loads(cli("validate", file, "--format", "sarif").out)
     assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
     (run,) = log["runs"]
-    first = run["results"][0]
+    first = next(one for one in run["results"] if one["ruleId"] == "PROMPT_PLACEHOLDER_UNKNOWN")
     assert first["ruleId"] == run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == "PROMPT_PLACEHOLDER_UNKNOWN"
     assert first["level"] == "warning"
     place = first["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": file}, "region": {"startLine": 6, "startColumn": 42}}
     broken = JSON.replace('"to": "END"}', '"to": "END"}, {"from": "a", "to": "b"}')
     log = json.loads(cli("validate", written("g.json", broken), "--format", "sarif").out)
-    assert log["runs"][0]["results"][0]["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 9
+    (twice,) = (one for one in log["runs"][0]["results"] if one["ruleId"] == "DUPLICATE_EDGE")
+    assert twice["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 9
 
 
 def test_github_shows_them_at_their_lines(cli: Cli, written: File) -> None:
     file = written("a,b.json", JSON)
     lines = cli("validate", file, "--format", "github").out.decode().splitlines()
     name = file.replace(",", "%2C")
-    assert lines[0].startswith(f"::warning file={name},line=6,col=42,title=PROMPT_PLACEHOLDER_UNKNOWN::")
+    assert lines[0].startswith(f"::warning file={name},line=3,col=17,title=OUTPUT_NEVER_WRITTEN::")
     assert lines[-1].startswith("::notice ")
 
 
@@ -215,3 +216,70 @@ nodes: [{id: no, type: passthrough}]
         "under": "1_000", "quoted": "true", "t": True, "f": False, "n": None, "tilde": None, "empty": None, "i": -7,
         "f1": 1.5, "f2": 1000.0, "f3": 0.5, "s": "5", "text": "two lines",
     }  # fmt: skip
+
+
+GATE = """{
+  "name": "g", "entry": "gate",
+  "nodes": [
+    {"id": "gate", "type": "human_approval",
+     "config": {"allowed_decisions": ["approve", "reject", "request_changes"]}},
+    {"id": "send",   "type": "llm", "propmt": "Send {run_input}"}
+  ],
+  "edges": [{"from": "gate", "to": "send"}, {"from": "send", "to": "END"}, {"from": "send", "to": "END"}]
+}
+"""
+
+
+def test_fix_makes_what_was_announced_and_leaves_remarks_alone(cli: Cli, written: File) -> None:
+    file = written("g.json", GATE)
+    assert "; --fix makes 2 of the repairs" in cli("validate", file).err
+    done = cli("validate", file, "--fix")
+    assert "2 repairs made" in done.err
+    assert Path(file).read_text(encoding="utf-8") == GATE.replace("propmt", "prompt").replace(
+        ', {"from": "send", "to": "END"}]', "]"
+    )
+    assert "REQUEST_CHANGES_NO_LOOP" in cli("validate", file).err
+    cli("validate", file, "--fix-all")
+    assert '["approve", "reject"]' in Path(file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("text", "patch", "then"), [
+    ('{\n  "a": {"x": 1,  "y": 2},\n  "b": [1,2]\n}', [{"op": "move", "from": "/a/x", "path": "/c"}],
+     '{\n  "a": {"y": 2},\n  "b": [1,2],\n  "c": 1\n}'),
+    ('{"a": {"x": 1}}', [{"op": "move", "from": "/a/x", "path": "/y"}], '{"a": {}, "y": 1}'),
+    ('{"a": [1,  2,\n3]}', [{"op": "remove", "path": "/a/1"}], '{"a": [1,\n3]}'),
+    ('{"a": [1,  2,\n3]}', [{"op": "remove", "path": "/a/0"}], '{"a": [2,\n3]}'),
+    ('{"a": []}', [{"op": "add", "path": "/a/-", "value": {"b": "ä"}}], '{"a": [{"b": "ä"}]}'),
+    ('{\n    "a": 1\n}\n', [{"op": "add", "path": "/b", "value": 2}], '{\n    "a": 1,\n    "b": 2\n}\n'),
+    ('{"a":  1}', [{"op": "add", "path": "/a", "value": [2]}], '{"a":  [2]}'),
+    ('{"a~b":  {"c/d": 1}}', [{"op": "remove", "path": "/a~0b/c~1d"}], '{"a~b":  {}}'),
+    ('{"a": [1, 2]}', [{"op": "add", "path": "/a/0", "value": 3}], '{"a": [3, 1, 2]}\n'),
+])  # fmt: skip
+def test_a_repair_keeps_the_layout_around_it(text: str, patch: list[dict[str, Any]], then: str) -> None:
+    from agent_graph.cli.documents import document
+    from agent_graph.core.limits import DEFAULTS
+
+    mended = document("g.json", text.encode(), limits=DEFAULTS).mended(patch)
+    assert mended == then
+
+
+OUTER = {
+    "name": "outer", "entry": "a", "nodes": [{"id": "a", "type": "subgraph", "config": {"graph_name": "inner"}}],
+}  # fmt: skip
+
+
+def test_a_graph_that_is_stored_is_found_and_without_a_folder_that_is_said(
+    cli: Cli, written: File, data_dir: Path
+) -> None:
+    inner = {"name": "inner", "entry": "a", "nodes": [{"id": "a", "type": "passthrough"}]}
+    file = written("outer.json", json.dumps(OUTER))
+    done = cli("validate", file)
+    assert (done.code, "SUBGRAPH_NOT_FOUND" in done.err) == (1, True)
+    assert f"there is no data folder {data_dir} to look into" in done.err
+    assert not data_dir.exists()
+    assert cli("run", written("inner.json", json.dumps(inner)), "x").code == 0
+    done = cli("validate", file)
+    assert (done.code, done.out.startswith(b"outer is valid")) == (0, True), done.err
+    done = cli("validate", file, "--data-dir", str(data_dir.parent / "other"))
+    assert (done.code, "other to look into" in done.err) == (1, True)
+    assert b"outer" not in cli("graphs").out
