@@ -40,7 +40,7 @@ def nowhere() -> Desk:
 
 def render(
     graph: Annotated[
-        str, typer.Argument(metavar="TEMPLATE|FILE|GRAPH", help="What to draw; files: JSON or YAML.", show_default=False)
+        str, typer.Argument(metavar="TEMPLATE|FILE|GRAPH", help="Draw it; files: JSON, YAML.", show_default=False)
     ] = "",
     *, run_id: Annotated[str, typer.Option("--run", metavar="RUN", help="Draw how this run went.")] = "",
     param: Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE")] = None,
