@@ -266,9 +266,20 @@ def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
     if mine.asked.policy == "fail_fast":
         mine.failure = mine.failure or failure
         return
-    error: JsonObject = {"error": {name: failure[name] for name in ("code", "message")}}
-    mine.results[item] = error if mine.asked.policy == "collect_partial" else None
+    said: JsonObject = {name: failure[name] for name in ("code", "message")}
+    mine.first = mine.first or said
+    mine.results[item] = {"error": said} if mine.asked.policy == "collect_partial" else None
     mine.failed.add(item)
+
+
+def put_up_with(run: Run, firing: Firing) -> None:
+    """A firing is done: note which of its items failed all the same."""
+    place, mine = firing.path.rpartition("#")[0], firing.owned
+    run.partly.pop(place, None)
+    if mine is not None and mine.first is not None:
+        count, total = len(mine.failed), len(mine.asked.inputs)
+        said = f"{count} of {total} items failed (first: {mine.first['code']} {mine.first['message']})"
+        run.partly[place] = {"code": "ITEMS_FAILED", "message": said, "failed": count, "of": total}
 
 
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:

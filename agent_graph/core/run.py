@@ -135,6 +135,9 @@ class Run:
     """By name; none that nobody holds or stands in line for."""
     places: int = 0
     """Places taken."""
+    partly: dict[str, JsonObject] = field(default_factory=dict)
+    """By node id (of one inside frames: path and id): {code, message, failed, of} of fan-outs whose
+    latest firing put up with items that failed."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
     usage: Usage = field(default_factory=Usage)
