@@ -15,7 +15,7 @@ import typer
 from agent_graph.cli import sources
 from agent_graph.cli.desk import Desk
 from agent_graph.cli.documents import Document, Place, document, spec_of, write_back
-from agent_graph.cli.findings import github, line, sarif
+from agent_graph.cli.findings import counted, github, line, sarif
 from agent_graph.cli.options import AsJson, DataDir, OutFile, settings_of
 from agent_graph.cli.output import DONE, REFUSED, finish, give, one_line, pretty, refuse, say
 from agent_graph.core.jsonvalue import JsonObject, compact
@@ -175,18 +175,17 @@ def _formatted(found: Document, answer: Any, places: dict[str, Place], *, kind: 
 
 def _conclude(found: Document, answer: Any, *, silent: bool) -> None:
     data = answer["data"]
-    counts = [f"{number} {name}{'s' if number > 1 and name != 'info' else ''}"
-              for name, number in data["counts"].items() if number]  # fmt: skip
+    counts = counted(data["counts"])
     fixable = len(_mendable(answer))
     hint = f"; --fix makes {fixable} of the repairs" if fixable else ""
     if not data["valid"]:
-        say(f"SPEC_INVALID: {found.name} is not valid: {', '.join(counts)}{hint}")
+        say(f"SPEC_INVALID: {found.name} is not valid: {counts}{hint}")
         return
     if not silent:
         version = data.get("graph_version", f"as far as its {data['level']} goes")
         give(f"{data.get('graph_id', found.name)} is valid: {version}")
     if counts:
-        say(f"{', '.join(counts)}{hint}")
+        say(f"{counts}{hint}")
 
 
 def _related(issue: JsonObject) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent_graph.cli.json_texts import parts, patched
+from agent_graph.cli.json_texts import fault, parts, patched
 from agent_graph.cli.yaml_documents import patched_yaml, read_yaml, yaml_places
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_json
 from agent_graph.core.limits import Limits
@@ -19,6 +19,9 @@ from agent_graph.core.patch import applied
 from agent_graph.errors import InputInvalid, InvalidArgument
 
 YAML: Final = (".yaml", ".yml")
+
+STDIN_NAME: Final = "standard input"
+_PLACE: Final = re.compile(r"^line (\d+), column (\d+): | \(line (\d+), column (\d+)\)$")
 
 Place = tuple[int, int]
 """(line, column), both from 1; a column counts characters."""
@@ -31,10 +34,7 @@ class Document:
     name: str
     text: str
     value: JsonValue
-
-    @property
-    def is_yaml(self) -> bool:
-        return self.name.endswith(YAML)
+    is_yaml: bool = False
 
     def places(self, pointers: Collection[str]) -> dict[str, Place]:
         """Where the values at `pointers` begin; of one that is not there, where the nearest around it does."""
@@ -59,14 +59,29 @@ class Document:
 
 def document(name: str, content: bytes, *, limits: Limits) -> Document:
     """The document in `content`. Raises `InputInvalid` with the place of what cannot be read."""
-    if not name.endswith(YAML):
+    if not name.endswith(YAML) and (name != STDIN_NAME or content.lstrip()[:1] in (b"{", b"[", b"")):
         return Document(name, content.decode(errors="replace"),
                         parse_json(content, max_bytes=limits.spec_bytes, max_depth=limits.json_depth))  # fmt: skip
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise InputInvalid("it is not UTF-8") from None
-    return Document(name, text, read_yaml(text, max_depth=limits.json_depth, most=limits.spec_bytes))
+    return Document(name, text, read_yaml(text, max_depth=limits.json_depth, most=limits.spec_bytes), is_yaml=True)
+
+
+def placed(content: bytes, error: InputInvalid) -> Place | None:
+    """Where in the file that is what the error says; None when that cannot be known."""
+    if found := _PLACE.search(error.message):
+        line, column = (int(part) for part in found.groups() if part)
+        return line, column
+    text = content.decode(errors="replace")
+    offset = fault(text, error.message)
+    return None if offset is None else place(text, offset)
+
+
+def unplaced(message: str) -> str:
+    """A message without the line and column it says."""
+    return _PLACE.sub("", message)
 
 
 def spec_of(found: Document) -> JsonObject:

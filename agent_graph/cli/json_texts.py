@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core.issues import pointer
+from agent_graph.core.jsonvalue import compact
 
 _SIGN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
@@ -53,6 +54,30 @@ def parts(text: str) -> dict[str, Part]:
                 open_.append(part)
                 path.append("" if awaits_key else 0)
     return found
+
+
+def fault(text: str, said: str) -> int | None:
+    """Where the key that stands twice, or the number that JSON has not, begins that `said` names."""
+    seen: list[set[str] | None] = []
+    awaits_key = False
+    for match in _SIGN.finditer(text):
+        sign = match.group()
+        if sign in ("{", "["):
+            seen.append(set() if sign == "{" else None)
+            awaits_key = sign == "{"
+        elif sign in ("}", "]"):
+            seen = seen[:-1]
+            awaits_key = False
+        elif sign in (",", ":"):
+            awaits_key = sign == "," and bool(seen) and seen[-1] is not None
+        elif awaits_key and seen and (keys := seen[-1]) is not None:
+            key = compact(json.loads(sign))[:80]
+            if key in keys and f"the key {key} is given twice" in said:
+                return match.start()
+            keys.add(key)
+        elif sign[0] not in '"tfn' and (f"{sign[:40]} is" in said or (len(sign) > 1_000 and "an integer" in said)):
+            return match.start()
+    return None
 
 
 def patched(text: str, patch: Sequence[Mapping[str, Any]]) -> str:

@@ -188,7 +188,7 @@ def events(
     cursor: Annotated[int, typer.Option(min=0, help="The seq of the first.")] = 0,
     as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
-    """Print the events of a run; with --json and --follow one envelope a line for each page."""
+    """Print the events of a run, one a line; --json gives one envelope, with --follow one event of JSON a line."""
 
     async def work() -> int:
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:

@@ -175,15 +175,15 @@ def test_an_alias_is_not_changed_in_two_places(cli: Cli, written: File) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("a: 1\na: 2\n", "line 2, column 1: the key 'a' is given twice"),
-    ("1: 2\n", "line 1, column 1: a key is a text; write '1' in quotes"),
+    ("a: 1\na: 2\n", "g.yaml:2:1: the key 'a' is given twice"),
+    ("1: 2\n", "g.yaml:1:1: a key is a text; write '1' in quotes"),
     ("? [a]\n: 1\n", "a key is a text"),
     ("a: !!python/object:os.system {}\n", "there are no tags in a graph"),
-    ("a: .inf\n", "line 1, column 4: .inf is no number of JSON"),
+    ("a: .inf\n", "g.yaml:1:4: .inf is no number of JSON"),
     ("a: 1\n---\nb: 2\n", "there is a second document"),
     ("a: *b\n", "*b names nothing before it"),
     ("<<: {a: 1}\n", "`<<` merges are no part of YAML 1.2"),
-    ("a: [1\n", "line 2, column 1: "),
+    ("a: [1\n", "g.yaml:2:1: "),
     ("a: 1" + "0" * 5_000, "the number is too long"),
     ("[" * 5_000, "nested deeper than 200 levels"),
     ("- a\n", "holds no graph: a graph is an object"),
@@ -283,3 +283,53 @@ def test_a_graph_that_is_stored_is_found_and_without_a_folder_that_is_said(
     done = cli("validate", file, "--data-dir", str(data_dir.parent / "other"))
     assert (done.code, "other to look into" in done.err) == (1, True)
     assert b"outer" not in cli("graphs").out
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ('{"name": "g",\n  "entry" "a"}', "INPUT_INVALID: {file}:2:11: not JSON: Expecting ':' delimiter"),
+    ('{"name": "g", "nodes": [{"id": "a"}, {"id": "a",\n "id": "b"}]}', "INPUT_INVALID: {file}:2:2: the key \"id\""),
+    ('{"name": "g",\n "max_iterations": NaN}', "INPUT_INVALID: {file}:2:20: NaN is not JSON"),
+    ('{"name":\n1e999}', "INPUT_INVALID: {file}:2:1: the number 1e999 is too large for a float"),
+    ('{"a": [1],\n"b":' + "1" * 5_000 + "}", "INPUT_INVALID: {file}:2:5: an integer has more than "),
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["validate", "run", "render"])
+def test_json_that_cannot_be_read_says_where(cli: Cli, written: File, command: str, text: str, told: str) -> None:
+    file = written("g.json", text)
+    done = cli(command, file)
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(told.replace("{file}", file)), done.err
+
+
+def test_standard_input_may_be_yaml(cli: Cli) -> None:
+    done = cli("validate", "-", stdin=YAML.encode())
+    assert (done.code, "standard input:12:13: warning" in done.err) == (0, True)
+    done = cli("validate", "-", "--fix", stdin=YAML.encode())
+    assert done.out.decode() == YAML.replace("{draf}", "{draft}").replace("reprot", "report")
+
+
+def test_findings_follow_the_file_and_a_valid_one_ends_with_their_number(cli: Cli, written: File) -> None:
+    file = written("g.json", JSON)
+    done = cli("validate", file)
+    at = [tuple(map(int, line.removeprefix(file + ":").split(": ")[0].split(":")))
+          for line in done.err.splitlines() if line.startswith(file)]  # fmt: skip
+    assert at == sorted(at)
+    assert done.err.splitlines()[-1] == "2 warnings, 2 info; --fix makes 2 of the repairs"
+
+
+def test_run_says_the_warnings_before_it_runs(cli: Cli, written: File) -> None:
+    file = written("g.json", JSON.replace("{draf}", "{draf?}"))
+    lines = cli("run", file, "x").err.splitlines()
+    assert [line.split(" ")[:3] for line in lines[:2]] == [
+        [f"{file}:3:17:", "warning", "OUTPUT_NEVER_WRITTEN"],
+        [f"{file}:6:42:", "warning", "PROMPT_PLACEHOLDER_UNKNOWN"],
+    ]
+    assert lines[2].startswith("run-")
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+def test_a_wrong_graph_is_refused_with_its_lines_and_nothing_twice(cli: Cli, written: File, command: str) -> None:
+    file = written("g.json", JSON.replace('"to": "b"', '"to": "bb"'))
+    done = cli(command, file)
+    assert (done.code, done.err.count('there is no node "bb"')) == (1, 1)
+    assert f"{file}:9:33: error UNKNOWN_NODE at /edges/0/to: " in done.err
+    assert done.err.splitlines()[-1].startswith(f"SPEC_INVALID: {file} is not valid: ")
