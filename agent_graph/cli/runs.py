@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_graph.cli.conversation import without_words, words
 from agent_graph.cli.desk import Desk, key
 from agent_graph.cli.options import AsJson, DataDir, Host, Limit, Model, Provider, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, one_line, pretty, refuse, say, table
@@ -142,7 +143,13 @@ async def _node(desk: Desk, run_id: str, node: str, *, as_json: bool) -> int:
     if as_json:
         give_json({"ok": True, "data": {"run_id": run_id, "node_id": node, "events": list(found)}, "run_id": run_id})
     else:
-        give("\n".join(_event(event, whole=True) for event in found) or f"{node} did nothing in this run")
+        asked: Any = await desk.call("graph_run_state", {"run_id": run_id, "at": 0, "node": node})
+        calls = {one["seq"]: one["messages"] for one in asked["data"]["calls"]} if asked["ok"] else {}
+        lines = [
+            line for event in found
+            for line in (_event(without_words(event), whole=True), *words(event, calls.get(event["seq"])))
+        ]  # fmt: skip
+        give("\n".join(lines) or f"{node} did nothing in this run")
     return DONE
 
 

@@ -78,6 +78,12 @@ def step(run: Run, firing: Firing) -> list[Action]:
     return actions
 
 
+def call_of(run: Run, firing: Firing) -> CallModel | None:
+    """The model call that a firing stands at; None when it stands at none. Nothing is changed."""
+    answer = _asked(run, firing, firing.attempt or 1)
+    return answer if isinstance(answer, CallModel) else None
+
+
 def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFailed:
     """What the node says, within the bounds of the run; whatever it raises is its failure."""
     node = firing.declared

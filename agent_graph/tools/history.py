@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from agent_graph.core import events as e
+from agent_graph.core import images
+from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 from agent_graph.core.outcome import state
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.core.statepath import pointer_get
+from agent_graph.core.step import call_of
 from agent_graph.errors import InvalidArgument
 from agent_graph.store.base import TERMINAL
 from agent_graph.tools import pages, views
@@ -31,6 +34,9 @@ class StateParams(Params):
     ] = ""
     at: Annotated[int, Field(ge=-1, description="The state after the event with this seq; -1 = the latest.")] = -1
     include_history: Annotated[bool, Field(description="Also who wrote which keys, in order.")] = False
+    node: Annotated[
+        str, Field(max_length=64, description="Also the messages this node's model calls were made of.")
+    ] = ""
 
 
 @tool(
@@ -56,7 +62,29 @@ async def graph_run_state(call: Call[StateParams]) -> JsonObject:
     }  # fmt: skip
     if args.include_history:
         body["history"] = history
+    if args.node:
+        body["calls"] = [*await _calls(deps, graph, args.run_id, node=args.node)]
     return body
+
+
+async def _calls(deps: Deps, graph: Graph, run_id: str, *, node: str) -> list[JsonObject]:
+    """[{seq, node_path, messages}] of the answers of a node's model, derived from the log: it keeps no prompts. As
+    many of the first as fit."""
+    run, calls, room = new_run(), [], deps.limits.result_bytes // 2
+    async for event in facts(deps.store, run_id):
+        fact = event.fact
+        if isinstance(fact, e.ModelAnswered) and fact.firing.rpartition("/")[2].partition("#")[0] == node:
+            firing = run.firing(fact.firing)
+            call = None if firing is None else call_of(run, firing)
+            if call is not None:
+                messages: Any = images.named([dict(message) for message in call.messages])
+                found: JsonObject = {"seq": event.seq, "node_path": fact.firing, "messages": messages}
+                room -= size(found)
+                if room < 0:
+                    break
+                calls.append(found)
+        evolve(graph, run, event)
+    return calls
 
 
 def _line(event: e.Event, fact: e.NodeFinished) -> JsonObject:

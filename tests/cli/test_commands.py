@@ -124,7 +124,10 @@ def test_a_run_is_listed_shown_and_told_event_by_event(cli: Cli, graph_file: Fil
     assert cli("events", run, "--cursor", "2", "--json").json["data"]["events"] == told["events"][2:]
     node = cli("runs", "show", run, "--node", "review", "--json").json["data"]["events"]
     assert [event["type"] for event in node] == ["node_started", "model_answered", "node_finished"]
-    assert b"model_answered" in cli("runs", "show", run, "--node", "review").out
+    text = cli("runs", "show", run, "--node", "review").out.decode()
+    assert "model_answered" in text
+    assert "\n       user:\n         " in text
+    assert "\n       it said:\n         a fine answer\n" in text
 
 
 def test_following_a_run_that_has_ended_ends_at_once(cli: Cli, graph_file: File) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agent_graph.core import checkpoint
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph
 from agent_graph.core.scheduler import Record, decide
+from agent_graph.core.step import call_of
 from tests.core.played import accepted, compiled, does, gate, llm, plain, play, router, writes
 
 
@@ -17,6 +19,21 @@ def test_a_failure_of_a_step_is_a_fact_with_its_code_class_and_details() -> None
     assert at.calls == {}
     assert at.run.error is not None
     assert (at.run.error["node_id"], at.run.error["node_path"]) == ("a", "a#1")
+
+
+def test_the_call_a_firing_stands_at_is_told_and_nothing_changes() -> None:
+    graph = compiled([llm("a", "say {input}"), llm("b", "more")], "a>b")
+    at = play(graph, "x")
+    before = checkpoint.dump(at.run)
+    firing = at.run.firing("a#1")
+    assert firing is not None
+    call = call_of(at.run, firing)
+    assert call == at.calls["a#1"].effect
+    assert checkpoint.dump(at.run) == before
+    at = play(compiled([gate("ok")]), "x")
+    waits = at.run.firing("ok#1")
+    assert waits is not None
+    assert call_of(at.run, waits) is None
 
 
 def broken(graph: Graph) -> Graph:

@@ -29,6 +29,16 @@ async def test_one_value_by_pointer(tools: Tools, path: str, value: Any) -> None
     assert (data["path"], data["value"]) == (path, value)
 
 
+async def test_what_a_node_asked_is_derived_from_the_log(tools: Tools) -> None:
+    run_id = await _ran(tools)
+    events = (await tools.ok("graph_run_events", run_id=run_id))["events"]
+    answered = next(event for event in events if event["type"] == "model_answered")
+    (call,) = (await tools.ok("graph_run_state", run_id=run_id, node=answered["node_id"]))["calls"]
+    assert (call["seq"], call["node_path"]) == (answered["seq"], answered["firing"])
+    assert call["messages"] == [{"role": "user", "content": "why?"}]
+    assert (await tools.ok("graph_run_state", run_id=run_id, node="nobody"))["calls"] == []
+
+
 async def test_the_state_as_it_was_before_the_answer(tools: Tools) -> None:
     run_id = await _ran(tools)
     events = (await tools.ok("graph_run_events", run_id=run_id))["events"]
