@@ -128,7 +128,7 @@ def _transfer(run: Run, ledger: Ledger, fact: e.BudgetRefused) -> None:
     run.met += [e.WriteConflict(ON_BUDGET, c.key, c.winner, c.losers) for c in met]
     run.frames = {"": root}
     run.open, run.out, run.places = {}, {}, 0
-    for waiting in (run.queue, run.pausing, run.waits, run.told, run.closing, run.mutexes, run.parts,
+    for waiting in (run.queue, run.pausing, run.waits, run.told, run.closing, run.losing, run.mutexes, run.parts,
                     run.taken, run.until):  # fmt: skip
         waiting.clear()
     admit(run, root)

@@ -49,7 +49,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
                     choices.append(((order[0], firing.declared.id), merged))
         elif isinstance(fact, e.CacheHit | e.BudgetGranted) or (
             isinstance(fact, e.TimerFired)
-            and (fact.firing in run.waits or fact.firing in run.until)  # a pause belongs to an attempt
+            and fact.firing in {**run.waits, **run.until}  # a pause belongs to an attempt
         ):
             had.add((fact.type, fact.firing))
         elif (choice := _choice(fact)) is not None:

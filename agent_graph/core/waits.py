@@ -1,9 +1,9 @@
 """Firings that wait for the clock or for a message: when the next moment is, and what a moment or a message does.
 
 Beside the run's own time these end by the clock: a pause between two attempts (its run keeps its driver), a timer, the
-time for a message, and that of what runs inside a node or in its branches. All are moments in milliseconds UTC in the fold, so a machine that slept or a program
-that was away finds them over, late; and a fact ends each, so none comes twice. The folds here are those of
-`core.folds`' table.
+time for a message, and that of what runs inside a node or in its branches. All are moments in milliseconds UTC in the
+fold, so a machine that slept or a program that was away finds them over, late; and a fact ends each, so none comes
+twice. The folds here are those of `core.folds`' table.
 """
 
 from __future__ import annotations
