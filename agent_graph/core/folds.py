@@ -79,6 +79,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.queue.clear()
         run.pausing.clear()
         run.waits.clear()
+        run.until.clear()
         run.mutexes.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error

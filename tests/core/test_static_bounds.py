@@ -1,4 +1,4 @@
-"""Static branches that are bounded as a whole: how many calls at a time, and how long; with what fails, and restarts."""
+"""Static branches bounded as a whole: how many calls at a time, and how long; with what fails, and restarts."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_in_items_each_has_branches_of_its_own() -> None:
 
 
 def test_branches_of_which_the_first_are_enough_are_bounded_too() -> None:
-    nodes = [fork("p", "j", "a", "b", "c", max_parallelism=2), plain("a"), llm("a1"), llm("a2"), join("k", "a1", wait="any"),
-             llm("b"), llm("c"), join("j", "k", "b", "c", wait={"count": 2})]  # fmt: skip
+    nodes = [fork("p", "j", "a", "b", "c", max_parallelism=2), plain("a"), llm("a1"), llm("a2"), llm("b"), llm("c"),
+             join("k", "a1", wait="any"), join("j", "k", "b", "c", wait={"count": 2})]  # fmt: skip
     at = play(compiled(nodes, "a>a1 a>a2 a1>k a2>k k>j b>j c>j j>END"))
     assert len(at.calls) == 2
     while at.calls:
@@ -330,6 +330,21 @@ def test_facts_about_branches_that_are_cancelled_change_nothing() -> None:
             e.ToolAnswered("done#1", "c", "text", attempt=1))  # fmt: skip
     at.run.seq -= 2
     assert (checkpoint.dump(at.run), at.run.usage.llm_calls) == (before, usage)
+
+
+def test_a_branch_that_fails_in_an_item_ends_with_the_late_branch_around_it() -> None:
+    nodes = [
+        fork("p", "j", "m", "b", fail_policy="collect_partial", timeout_ms=100), each("m", "q", "k", max_parallelism=1),
+        fork("q", "k", "x", "y", fail_policy="ignore"), llm("x"), llm("y"), join("k", "x", "y"), llm("b"),
+        join("j", "m", "b"),
+    ]  # fmt: skip
+    at = play(compiled(nodes, "x>k y>k k>j b>j j>END"), {"xs": [1, 2]}).answer("b#1", "B")
+    error = {"code": "X", "message": "no", "class": "not_found"}
+    at.feed(e.NodeFailed("m#1[0]/x#1", error), e.TimerFired("p#1"))
+    ended = Played(at.graph, again(at), [*at.log]).go()
+    assert final_state(ended.run) == ([NO, "B"],)
+    assert [fact.branch for fact in ended.facts(e.BranchFailed)] == ["m"]
+    assert ([*ended.run.frames], ended.run.losing, ended.run.open) == ([""], {}, {})
 
 
 # -- parts of their own --------------------------------------------------------------------------------------------
