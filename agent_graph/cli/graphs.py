@@ -8,6 +8,7 @@ import typer
 
 from agent_graph.cli import sources
 from agent_graph.cli.desk import Desk
+from agent_graph.cli.findings import refuse_graph
 from agent_graph.cli.options import AsJson, DataDir, Limit, OutFile, settings_of
 from agent_graph.cli.output import (
     DONE,
@@ -39,7 +40,7 @@ def nowhere() -> Desk:
 
 def render(
     graph: Annotated[
-        str, typer.Argument(metavar="TEMPLATE|FILE.json|GRAPH", help="What to draw.", show_default=False)
+        str, typer.Argument(metavar="TEMPLATE|FILE|GRAPH", help="Draw it; files: JSON, YAML.", show_default=False)
     ] = "",
     *, run_id: Annotated[str, typer.Option("--run", metavar="RUN", help="Draw how this run went.")] = "",
     param: Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE")] = None,
@@ -66,7 +67,7 @@ def render(
         if not answer["ok"]:
             if source.graph_id and answer["error_code"] == "GRAPH_NOT_FOUND":
                 raise sources.unknown(graph)
-            return refuse(answer, as_json=as_json)
+            return refuse_graph(answer, source.document, as_json=as_json)
         data: Any = answer["data"]
         if as_json:
             give_json(answer, to=output)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agent_graph.cli import sources
 from agent_graph.cli.desk import Desk, key
+from agent_graph.cli.findings import lines, refuse_graph
 from agent_graph.cli.options import AsJson, DataDir, Host, Model, OutFile, Provider, settings_of
 from agent_graph.cli.output import finish, refuse, say
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.errors import InvalidArgument
 
-GRAPH = Annotated[str, typer.Argument(metavar="TEMPLATE|FILE.json|GRAPH", help="What to run.", show_default=False)]
+GRAPH = Annotated[
+    str,
+    typer.Argument(metavar="TEMPLATE|FILE|GRAPH", help="What to run; a file is JSON or YAML.", show_default=False),
+]
 TEXT = Annotated[
     str | None, typer.Argument(metavar="TEXT|-", help="The input; - reads it from stdin.", show_default=False)
 ]
@@ -59,12 +63,21 @@ def run(
             if not made["ok"]:
                 if made["error_code"] == "GRAPH_NOT_FOUND":
                     raise sources.unknown(graph)
-                return refuse(made, as_json=as_json)
+                return refuse_graph(made, source.document, as_json=as_json)
+            _warn(source, made)
             more: JsonObject = {"thread_id": thread_id, "model": settings.model, **budgets}
             started = await _start(desk, made, value, more)
             return await _see(desk, started, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)
+
+
+def _warn(source: sources.Source, made: JsonObject) -> None:
+    """The checker's warnings about a graph in a file, before anything is paid for."""
+    data: Any = made["data"]
+    if source.document is not None:
+        for text in lines(source.document, data["warnings"]):
+            say(text)
 
 
 async def _start(desk: Desk, made: JsonObject, value: JsonValue, more: JsonObject) -> JsonObject:

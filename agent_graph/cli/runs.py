@@ -100,6 +100,10 @@ def _show(answer: JsonObject, as_json: bool) -> int:
     lines += [f"budget   {_budget(name, counted)}" for name, counted in run["budget"].items()]
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
+    lines += [
+        f"failed   {node}: {'' if one['code'] == 'ITEMS_FAILED' else one['code'] + ' '}{one_line(str(one['message']))}"
+        for node, one in run.get("errors", {}).items()
+    ]
     lines += [f"waits    for {waited(one)}" for one in run.get("waiting_for", [])]
     lines += ["pinned   prune leaves it alone"] if run.get("pinned") else []
     lines += ["pruned   its events are kept no longer"] if run.get("pruned") else []
@@ -184,7 +188,7 @@ def events(
     cursor: Annotated[int, typer.Option(min=0, help="The seq of the first.")] = 0,
     as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
-    """Print the events of a run; with --json and --follow one envelope a line for each page."""
+    """Print the events of a run, one a line; --json gives one envelope, with --follow one event of JSON a line."""
 
     async def work() -> int:
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_graph.cli.documents import YAML, Document, document, spec_of
+from agent_graph.cli.documents import STDIN_NAME, YAML, Document, document, placed, spec_of, unplaced
 from agent_graph.core.budgets import check
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.core.limits import Limits
@@ -24,6 +24,8 @@ class Source:
     graph_id: str = ""
     template: bool = False
     """The spec was made from a template."""
+    document: Document | None = None
+    """Where the spec stands, if that is a file or standard input."""
 
 
 def find(name: str, params: list[str], *, limits: Limits) -> Source:
@@ -41,7 +43,8 @@ def find(name: str, params: list[str], *, limits: Limits) -> Source:
     if params:
         raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
     if name == STDIN or _is_path(name):
-        return Source(read_spec(name, limits=limits))
+        found = read_document(name, limits=limits)
+        return Source(spec_of(found), document=found)
     return Source(graph_id=name)
 
 
@@ -93,18 +96,18 @@ def _pairs(params: list[str], *, option: str = "param") -> dict[str, str]:
     return pairs
 
 
-def read_spec(name: str, *, limits: Limits) -> JsonObject:
-    """The spec in a file, or on stdin."""
-    return spec_of(read_document(name, limits=limits))
-
-
 def read_document(name: str, *, limits: Limits) -> Document:
-    """The file, or standard input, as a document of JSON or YAML (`.yaml`, `.yml`)."""
+    """The file, or standard input, as a document of JSON or YAML (`.yaml`, `.yml`, on standard input what is no JSON).
+
+    Raises `InputInvalid` with file, line and column of what cannot be read."""
     content = _bytes(name, limits.spec_bytes)
     try:
         return document(named(name), content, limits=limits)
     except (InputInvalid, InputTooDeep, InputTooLarge) as error:
-        raise type(error)(f"{named(name)}: {error.message}", **error.details) from None
+        at = placed(content, error) if isinstance(error, InputInvalid) else None
+        where = f"{named(name)}:{at[0]}:{at[1]}" if at else named(name)
+        details = {**error.details, "line": at[0], "column": at[1]} if at else error.details
+        raise type(error)(f"{where}: {unplaced(error.message)}", **details) from None
 
 
 def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
@@ -148,7 +151,7 @@ def _bytes(name: str, most: int) -> bytes:
 
 def named(name: str) -> str:
     """How a source is called in a sentence."""
-    return "standard input" if name == STDIN else name
+    return STDIN_NAME if name == STDIN else name
 
 
 async def stored(desk: Any, source: Source, *, tell: Any) -> JsonObject:

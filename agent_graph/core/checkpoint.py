@@ -34,10 +34,11 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 14
+FORMAT = 15
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
+    "partly",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 
@@ -234,6 +235,7 @@ def _firing_out(firing: Firing) -> JsonObject:
             mine.failure,
             mine.late,
             mine.stopped,
+            mine.first,
         ]
     return body
 
@@ -252,7 +254,7 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     frame.active |= 1 << firing.node
     if has is not None:
         mine = firing.owned = owned(run, firing)
-        mine.opened, results, failed, mine.failure, mine.late, mine.stopped = has
+        mine.opened, results, failed, mine.failure, mine.late, mine.stopped, mine.first = has
         mine.results, mine.failed = dict(results), {*failed}
 
 

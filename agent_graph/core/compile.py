@@ -196,11 +196,12 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
 
 
 def _is_of_shape(issue: Issue) -> bool:
-    """An error of a node or an edge; what is only not available yet says clearly enough what it is."""
+    """An error of a node, an edge or what the input looks like; what is only not available yet says clearly enough
+    what it is."""
     return (
         issue.severity == "error"
         and issue.code != "NODE_TYPE_UNAVAILABLE"
-        and issue.pointer.startswith(("/nodes", "/edges"))
+        and issue.pointer.startswith(("/nodes", "/edges", "/input_schema"))
     )
 
 

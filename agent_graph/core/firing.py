@@ -79,6 +79,8 @@ class Owned:
     results: dict[int, JsonValue] = field(default_factory=dict)
     failed: set[int] = field(default_factory=set)
     """Those in whose place there is an error, or null."""
+    first: JsonObject | None = None
+    """{code, message} of the first of those."""
     failure: JsonObject | None = None
     """What the owner is going to fail with."""
     late: bool = False

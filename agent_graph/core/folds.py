@@ -10,7 +10,7 @@ from agent_graph.core import budget_folds, budgets, early, lost_branches, mutexe
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
-from agent_graph.core.frame_tree import fail, forget, open_frames, settle, spread, time_over
+from agent_graph.core.frame_tree import fail, forget, open_frames, put_up_with, settle, spread, time_over
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject
@@ -29,7 +29,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
-    run.ledger = budgets.ledger(fact.budgets or graph.budgets)
+    run.ledger = budgets.ledger(fact.budgets or graph.budgets, policy=fact.policy)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
     start = spread(graph, fact.input)
@@ -131,6 +131,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
+        put_up_with(run, firing)
         remove(run, firing)
         mutexes.release(run, firing)
         frame, done = firing.frame, to_done(fact)

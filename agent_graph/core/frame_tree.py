@@ -11,7 +11,7 @@ from typing import Any
 from agent_graph.core import early, statepath
 from agent_graph.core.effects import FramesAnswer, Missing, OpenFrames
 from agent_graph.core.events import WriteConflict
-from agent_graph.core.firing import Firing, Owned
+from agent_graph.core.firing import Firing, Owned, Part
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -186,9 +186,9 @@ def fail(run: Run, frame: Frame, error: JsonObject) -> None:
 
 def settle(run: Run, frame: Frame) -> None:
     """A firing of `frame` is through: when it was the last one, the frame comes to its end."""
-    while frame.around is not None and not frame.busy:
-        _drained(run, frame, frame.around)
-        frame = frame.around
+    while (part := frame.part) is not None and not frame.busy:
+        _drained(run, frame, part)
+        frame = part.around
     owner = frame.owner
     if owner is None or owner.owned is None:
         return
@@ -213,14 +213,19 @@ def settle(run: Run, frame: Frame) -> None:
     _go_on(run, owner, mine)
 
 
-def _drained(run: Run, region: Frame, around: Frame) -> None:
+def _drained(run: Run, region: Frame, part: Part) -> None:
     """Nothing runs in a region any more: it is gone, and what was counted in it is not forgotten."""
+<<<<<<< HEAD
     run.let_go(region.path)
     around.regions.open.pop(region.path, None)
+=======
+    run.frames.pop(region.path, None)
+    run.parts.pop(region.path, None)
+    part.around.regions.open.pop(region.path, None)
+>>>>>>> main
     for node in region.nth:
-        around.nth.setdefault(node, 0)
-    if region.part is not None:
-        region.state.forget(region.path, kept=region.part.kept)
+        part.around.nth.setdefault(node, 0)
+    region.state.forget(region.path, kept=part.kept)
 
 
 def time_over(run: Run, owner: Firing, mine: Owned) -> None:
@@ -272,9 +277,20 @@ def _put_up_with(failure: JsonObject, item: int, mine: Owned) -> None:
     if mine.asked.policy == "fail_fast":
         mine.failure = mine.failure or failure
         return
-    error: JsonObject = {"error": {name: failure[name] for name in ("code", "message")}}
-    mine.results[item] = error if mine.asked.policy == "collect_partial" else None
+    said: JsonObject = {name: failure[name] for name in ("code", "message")}
+    mine.first = mine.first or said
+    mine.results[item] = {"error": said} if mine.asked.policy == "collect_partial" else None
     mine.failed.add(item)
+
+
+def put_up_with(run: Run, firing: Firing) -> None:
+    """A firing is done: note which of its items failed all the same."""
+    place, mine = firing.path.rpartition("#")[0], firing.owned
+    run.partly.pop(place, None)
+    if mine is not None and mine.first is not None:
+        count, total = len(mine.failed), len(mine.asked.inputs)
+        said = f"{count} of {total} items failed (first: {mine.first['code']} {mine.first['message']})"
+        run.partly[place] = {"code": "ITEMS_FAILED", "message": said, "failed": count, "of": total}
 
 
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:

@@ -128,14 +128,14 @@ def output_path(frame: Frame) -> str:
 
 
 def errors(run: Run) -> JsonObject:
-    """By node id, {code, message} of nodes whose latest firing failed while the run went on."""
+    """By node id, {code, message} of nodes whose latest firing failed while the run went on, or some of its items."""
     if run.frame is None:
         return {}
     frame = run.frame
     past = frame.merged_end().past if run.lifecycle == "completed" else frame.state.everything()
     found = frame.state.root("errors", past)["errors"]
     assert isinstance(found, dict), "a book"
-    return found
+    return {**run.partly, **found}
 
 
 def ways_on(graph: Graph, node: int, targets: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -73,12 +73,14 @@ def mermaid(
     statuses: Mapping[str, str] | None = None,
     taken: Mapping[WayKey, int] | None = None,
     firings: Mapping[str, int] | None = None,
+    failed: Mapping[str, int] | None = None,
 ) -> Rendered:
     """The flowchart of `graph`: the same bytes for the same arguments.
 
     Node i is ``n<i>`` whatever it is called. Every legal way is one link, with the rule or decision that chooses it.
     `statuses` (node id -> status) colours nodes, `taken` (`core.ways.taken`) thickens ways and counts them, `firings`
-    (node id -> number) tells how often a node ran. Raises InvalidArgument for an unknown direction.
+    (node id -> number) tells how often a node ran, `failed` how often of these it failed.
+    Raises InvalidArgument for an unknown direction.
     """
     if direction not in DIRECTIONS:
         raise InvalidArgument(f"direction is one of {', '.join(DIRECTIONS)}", direction=direction)
@@ -86,7 +88,8 @@ def mermaid(
     lines = [f"flowchart {direction}", f'  start(("{START}"))']
     for node in graph.nodes:
         left, right = SHAPES.get(node.type, SHAPES["llm"])
-        text = _node_text(graph, node, details=include_details, fired=(firings or {}).get(node.id, 0))
+        fired = (firings or {}).get(node.id, 0), (failed or {}).get(node.id, 0)
+        text = _node_text(graph, node, details=include_details, fired=fired)
         lines.append(f'  n{node.index}{left}"{escape(text)}"{right}')
     if any(way.target == END for way in links):
         lines.append(f'  finish((("{END}")))')
@@ -163,11 +166,12 @@ def _entity(match: re.Match[str]) -> str:
     return f"#{code};"
 
 
-def _node_text(graph: Graph, node: Node, *, details: bool, fired: int) -> str:
+def _node_text(graph: Graph, node: Node, *, details: bool, fired: tuple[int, int]) -> str:
     title = node.label if node.label.strip() else node.id
     lines = [title] if title == node.id or title.lower().replace(" ", "_") == node.id else [title, node.id]
-    if fired > 1:
-        lines.append(f"ran {fired} times")
+    times, failures = fired
+    if times > 1:
+        lines.append(f"ran {times} times" + (f", {failures} failed" if failures else ""))
     if details:
         lines.append(node.type)
         if node.description:

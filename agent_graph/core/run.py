@@ -139,6 +139,9 @@ class Run:
     """Of them those inside static branches that have a bound of their own, by frame and fork."""
     until: dict[str, int] = field(default_factory=dict)
     """By firing of a static fork whose branches are under way: when their time is over, in milliseconds UTC."""
+    partly: dict[str, JsonObject] = field(default_factory=dict)
+    """By node id (of one inside frames: path and id): {code, message, failed, of} of fan-outs whose
+    latest firing put up with items that failed."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
     usage: Usage = field(default_factory=Usage)

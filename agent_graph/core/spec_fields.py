@@ -29,9 +29,11 @@ class EdgeFields(_Fields):
     source: str = Described(alias="from")
     """A node id; START is another way to name the entry."""
     to: str
-    """A node id, or END."""
+    """A node id; END ends this branch, END_RUN the whole run."""
     id: str = ""
+    """Its name in the events of a run; left out, `from>to`."""
     label: str = ""
+    """Shown in drawings."""
     weight: Annotated[float, Described(ge=0, le=1)] | None = None
     """For generators and simulation only."""
     condition: str | None = None
@@ -42,11 +44,15 @@ class NodeFields(_Fields):
     """A node. What its type needs is in `config`; some fields may stand on the node itself."""
 
     id: str
-    """Letters, digits and `_ . -`, at most 64; END and START are taken."""
+    """Letters, digits and `_ . -`, at most 64; END, END_RUN and START are taken."""
     type: str
+    """One of the node types."""
     label: str = ""
+    """Its name for people."""
     description: str = ""
+    """What it is for, for people."""
     config: dict[str, Any] | None = None
+    """The fields of its type."""
     prompt: Any = None
     model: Any = None
     json_mode: Any = None
@@ -79,6 +85,7 @@ class GraphFields(_Fields):
     name: Annotated[str, Described(pattern=NAME_PATTERN)]
     """Also the graph's id."""
     description: str = ""
+    """What it is for, for people."""
     metadata: dict[str, Any] = {}
     """Flat labels; no part of behaviour."""
     entry: str | None = None
@@ -88,9 +95,11 @@ class GraphFields(_Fields):
     input_schema: dict[str, Any] | None = None
     """JSON Schema (2020-12) of the run's input."""
     nodes: Annotated[list[Any], Described(min_length=1)]
+    """What is done."""
     edges: list[Any] = []
+    """Which node comes after which: {from, to, id?, label?, weight?}."""
     reducers: dict[str, Literal["last_write_wins", "append", "add", "merge"]] = {}
-    """How parallel writes of a key become one value."""
+    """How parallel writes of a key become one value: {key: reducer}."""
     max_iterations: Annotated[int, Described(ge=1, le=100_000_000)] | None = None
     """Bounds the longest chain of firings; left out, it follows from the nodes and loops."""
     max_parallelism: Annotated[int, Described(ge=1, le=1000)] = 8

@@ -22,17 +22,21 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def _built() -> dict[str, Any]:
     graph = GraphFields.model_json_schema(by_alias=True)
     edge = EdgeFields.model_json_schema(by_alias=True)
+    nodes, edges = graph["properties"]["nodes"], graph["properties"]["edges"]
     older = {**graph["properties"]["max_iterations"], "description": "The older name of `max_iterations`."}
     del graph["$defs"]
     graph["properties"] |= {
         "$schema": {"type": "string", "description": "Where this schema is, for editors; no part of the graph."},
         "budgets": {**BudgetFields.model_json_schema(), "description": graph["properties"]["budgets"]["description"]},
         "spec_version": {**graph["properties"]["spec_version"], "enum": ["1", "2"]},
-        "entry": {"type": "string", "description": "The node that runs first."},
+        "entry": {"type": "string", "description": "The node that runs first, unless an edge from START names it."},
         "recursion_limit": older,
-        "nodes": {"type": "array", "minItems": 1, "items": {"oneOf": [_node(kind) for kind in NODE_TYPES]}},
-        "edges": {"type": "array", "default": [], "items": edge},
-    }
+        "nodes": {
+            "type": "array", "description": nodes["description"], "minItems": 1,
+            "items": {"oneOf": [_node(kind) for kind in NODE_TYPES]},
+        },
+        "edges": {"type": "array", "description": edges["description"], "default": [], "items": edge},
+    }  # fmt: skip
     return {"$schema": DIALECT, **graph, "title": "agent-graph spec v2"}
 
 

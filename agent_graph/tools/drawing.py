@@ -16,10 +16,12 @@ PAGE = 500
 
 @dataclass(slots=True)
 class Marks:
-    """Statuses by node id (running, waiting, completed, failed, cancelled), ways taken, firings by node."""
+    """Statuses by node id (running, waiting, completed, failed, cancelled), ways taken; by node, firings that ended
+    and those of them that failed."""
 
     statuses: dict[str, str] = field(default_factory=dict)
     firings: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
     taken: dict[WayKey, int] = field(default_factory=dict)
 
 
@@ -50,8 +52,10 @@ async def colours(deps: Deps, run_id: str) -> Marks:
         if status:
             node = node_of(graph, str(getattr(fact, "firing", "")))
             marks.statuses[node] = status
-            if isinstance(fact, e.NodeFinished):
+            if isinstance(fact, e.NodeFinished | e.NodeFailed):
                 marks.firings[node] = marks.firings.get(node, 0) + 1
+            if isinstance(fact, e.NodeFailed):
+                marks.failed[node] = marks.failed.get(node, 0) + 1
     marks.taken = taken(graph, seen)
     return marks
 

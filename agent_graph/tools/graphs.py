@@ -194,7 +194,7 @@ async def graph_render(call: Call[RenderParams]) -> JsonObject:
     drawn = mermaid(
         graph, direction=args.direction, include_details=args.include_details,
         statuses=marks.statuses if marks else None, taken=marks.taken if marks else None,
-        firings=marks.firings if marks else None,
+        firings=marks.firings if marks else None, failed=marks.failed if marks else None,
     )  # fmt: skip
     return {
         "graph_id": graph.name, "graph_version": graph.version, "format": "mermaid", "text": drawn.text,

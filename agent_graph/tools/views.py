@@ -46,7 +46,8 @@ def run_row(row: RunRow) -> JsonObject:
 def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
     """A run by itself, without approvals and state."""
     started, finished = row.started_at_ms, row.finished_at_ms
-    wall = (finished if finished is not None else now_ms) - started if started is not None else 0
+    ended = now_ms if finished is None else finished
+    wall = 0 if started is None else max(0, ended - started)  # after a restart the clock may stand before the start
     body: JsonObject = {
         "run_id": row.run_id, "status": row.status, "success": row.status == "completed", "graph_id": row.graph_id,
         "graph_version": row.graph_version, "thread_id": row.thread_id, "storage": storage,

@@ -66,7 +66,7 @@ def test_what_is_not_there_is_refused_in_one_line_or_one_envelope(
     [
         (b"{", "INPUT_INVALID"), (b"", "INPUT_INVALID"), (b'{"a": NaN}', "INPUT_INVALID"), (b"\xff", "INPUT_INVALID"),
         (b'{"a": 1, "a": 2}', "INPUT_INVALID"), (b'"\\ud800"', "INPUT_INVALID"), (b"[" * 10_000, "INPUT_TOO_DEEP"),
-        (b'"' + b"x" * 5_000_000 + b'"', "INPUT_TOO_LARGE"), (b"[]", "INPUT_INVALID"), (b"{}", "SOURCE_REQUIRED"),
+        (b'"' + b"x" * 5_000_000 + b'"', "INPUT_TOO_LARGE"), (b"[]", "INPUT_INVALID"),
     ],
 )  # fmt: skip
 def test_a_file_that_holds_no_graph_is_refused(cli: Cli, text: bytes, code: str) -> None:
@@ -75,6 +75,13 @@ def test_a_file_that_holds_no_graph_is_refused(cli: Cli, text: bytes, code: str)
         assert (done.code, done.out) == (1, b"")
         assert done.err.startswith(f"{code}: ")
     assert cli("graphs", "--json").json["data"]["graphs"] == []
+
+
+def test_an_empty_graph_is_told_what_it_lacks_and_not_run(cli: Cli) -> None:
+    done = cli("validate", "-", stdin=b"{}")
+    assert (done.code, done.err.splitlines()[-1].split(":")[0]) == (1, "SPEC_INVALID")
+    done = cli("run", "-", "x", stdin=b"{}")
+    assert (done.code, done.err.split(":")[0]) == (1, "SOURCE_REQUIRED")
 
 
 @pytest.mark.parametrize(

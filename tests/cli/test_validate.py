@@ -87,7 +87,7 @@ def test_strict_takes_no_warnings_and_structure_looks_for_none(cli: Cli, written
 def test_json_has_the_envelope_with_lines(cli: Cli, written: File) -> None:
     done = cli("validate", written("g.json", JSON), "--format", "json")
     found = [(issue["line"], issue["column"]) for issue in done.json["data"]["issues"]]
-    assert found == [(6, 42), (3, 17), (5, 89), (7, 31)]
+    assert found == [(3, 17), (5, 89), (6, 42), (7, 31)]
     assert done.err == ""
 
 
@@ -96,21 +96,22 @@ def test_sarif_is_a_log_of_one_run(cli: Cli, written: File) -> None:
     log = json.loads(cli("validate", file, "--format", "sarif").out)
     assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
     (run,) = log["runs"]
-    first = run["results"][0]
+    first = next(one for one in run["results"] if one["ruleId"] == "PROMPT_PLACEHOLDER_UNKNOWN")
     assert first["ruleId"] == run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == "PROMPT_PLACEHOLDER_UNKNOWN"
     assert first["level"] == "warning"
     place = first["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": file}, "region": {"startLine": 6, "startColumn": 42}}
     broken = JSON.replace('"to": "END"}', '"to": "END"}, {"from": "a", "to": "b"}')
     log = json.loads(cli("validate", written("g.json", broken), "--format", "sarif").out)
-    assert log["runs"][0]["results"][0]["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 9
+    (twice,) = (one for one in log["runs"][0]["results"] if one["ruleId"] == "DUPLICATE_EDGE")
+    assert twice["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 9
 
 
 def test_github_shows_them_at_their_lines(cli: Cli, written: File) -> None:
     file = written("a,b.json", JSON)
     lines = cli("validate", file, "--format", "github").out.decode().splitlines()
     name = file.replace(",", "%2C")
-    assert lines[0].startswith(f"::warning file={name},line=6,col=42,title=PROMPT_PLACEHOLDER_UNKNOWN::")
+    assert lines[0].startswith(f"::warning file={name},line=3,col=17,title=OUTPUT_NEVER_WRITTEN::")
     assert lines[-1].startswith("::notice ")
 
 
@@ -174,15 +175,15 @@ def test_an_alias_is_not_changed_in_two_places(cli: Cli, written: File) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("a: 1\na: 2\n", "line 2, column 1: the key 'a' is given twice"),
-    ("1: 2\n", "line 1, column 1: a key is a text; write '1' in quotes"),
+    ("a: 1\na: 2\n", "g.yaml:2:1: the key 'a' is given twice"),
+    ("1: 2\n", "g.yaml:1:1: a key is a text; write '1' in quotes"),
     ("? [a]\n: 1\n", "a key is a text"),
     ("a: !!python/object:os.system {}\n", "there are no tags in a graph"),
-    ("a: .inf\n", "line 1, column 4: .inf is no number of JSON"),
+    ("a: .inf\n", "g.yaml:1:4: .inf is no number of JSON"),
     ("a: 1\n---\nb: 2\n", "there is a second document"),
     ("a: *b\n", "*b names nothing before it"),
     ("<<: {a: 1}\n", "`<<` merges are no part of YAML 1.2"),
-    ("a: [1\n", "line 2, column 1: "),
+    ("a: [1\n", "g.yaml:2:1: "),
     ("a: 1" + "0" * 5_000, "the number is too long"),
     ("[" * 5_000, "nested deeper than 200 levels"),
     ("- a\n", "holds no graph: a graph is an object"),
@@ -215,3 +216,120 @@ nodes: [{id: no, type: passthrough}]
         "under": "1_000", "quoted": "true", "t": True, "f": False, "n": None, "tilde": None, "empty": None, "i": -7,
         "f1": 1.5, "f2": 1000.0, "f3": 0.5, "s": "5", "text": "two lines",
     }  # fmt: skip
+
+
+GATE = """{
+  "name": "g", "entry": "gate",
+  "nodes": [
+    {"id": "gate", "type": "human_approval",
+     "config": {"allowed_decisions": ["approve", "reject", "request_changes"]}},
+    {"id": "send",   "type": "llm", "propmt": "Send {run_input}"}
+  ],
+  "edges": [{"from": "gate", "to": "send"}, {"from": "send", "to": "END"}, {"from": "send", "to": "END"}]
+}
+"""
+
+
+def test_fix_makes_what_was_announced_and_leaves_remarks_alone(cli: Cli, written: File) -> None:
+    file = written("g.json", GATE)
+    assert "; --fix makes 2 of the repairs" in cli("validate", file).err
+    done = cli("validate", file, "--fix")
+    assert "2 repairs made" in done.err
+    assert Path(file).read_text(encoding="utf-8") == GATE.replace("propmt", "prompt").replace(
+        ', {"from": "send", "to": "END"}]', "]"
+    )
+    assert "REQUEST_CHANGES_NO_LOOP" in cli("validate", file).err
+    cli("validate", file, "--fix-all")
+    assert '["approve", "reject"]' in Path(file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("text", "patch", "then"), [
+    ('{\n  "a": {"x": 1,  "y": 2},\n  "b": [1,2]\n}', [{"op": "move", "from": "/a/x", "path": "/c"}],
+     '{\n  "a": {"y": 2},\n  "b": [1,2],\n  "c": 1\n}'),
+    ('{"a": {"x": 1}}', [{"op": "move", "from": "/a/x", "path": "/y"}], '{"a": {}, "y": 1}'),
+    ('{"a": [1,  2,\n3]}', [{"op": "remove", "path": "/a/1"}], '{"a": [1,\n3]}'),
+    ('{"a": [1,  2,\n3]}', [{"op": "remove", "path": "/a/0"}], '{"a": [2,\n3]}'),
+    ('{"a": []}', [{"op": "add", "path": "/a/-", "value": {"b": "ä"}}], '{"a": [{"b": "ä"}]}'),
+    ('{\n    "a": 1\n}\n', [{"op": "add", "path": "/b", "value": 2}], '{\n    "a": 1,\n    "b": 2\n}\n'),
+    ('{"a":  1}', [{"op": "add", "path": "/a", "value": [2]}], '{"a":  [2]}'),
+    ('{"a~b":  {"c/d": 1}}', [{"op": "remove", "path": "/a~0b/c~1d"}], '{"a~b":  {}}'),
+    ('{"a": [1, 2]}', [{"op": "add", "path": "/a/0", "value": 3}], '{"a": [3, 1, 2]}\n'),
+])  # fmt: skip
+def test_a_repair_keeps_the_layout_around_it(text: str, patch: list[dict[str, Any]], then: str) -> None:
+    from agent_graph.cli.documents import document
+    from agent_graph.core.limits import DEFAULTS
+
+    mended = document("g.json", text.encode(), limits=DEFAULTS).mended(patch)
+    assert mended == then
+
+
+OUTER = {
+    "name": "outer", "entry": "a", "nodes": [{"id": "a", "type": "subgraph", "config": {"graph_name": "inner"}}],
+}  # fmt: skip
+
+
+def test_a_graph_that_is_stored_is_found_and_without_a_folder_that_is_said(
+    cli: Cli, written: File, data_dir: Path
+) -> None:
+    inner = {"name": "inner", "entry": "a", "nodes": [{"id": "a", "type": "passthrough"}]}
+    file = written("outer.json", json.dumps(OUTER))
+    done = cli("validate", file)
+    assert (done.code, "SUBGRAPH_NOT_FOUND" in done.err) == (1, True)
+    assert f"there is no data folder {data_dir} to look into" in done.err
+    assert not data_dir.exists()
+    assert cli("run", written("inner.json", json.dumps(inner)), "x").code == 0
+    done = cli("validate", file)
+    assert (done.code, done.out.startswith(b"outer is valid")) == (0, True), done.err
+    done = cli("validate", file, "--data-dir", str(data_dir.parent / "other"))
+    assert (done.code, "other to look into" in done.err) == (1, True)
+    assert b"outer" not in cli("graphs").out
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ('{"name": "g",\n  "entry" "a"}', "INPUT_INVALID: {file}:2:11: not JSON: Expecting ':' delimiter"),
+    ('{"name": "g", "nodes": [{"id": "a"}, {"id": "a",\n "id": "b"}]}', "INPUT_INVALID: {file}:2:2: the key \"id\""),
+    ('{"name": "g",\n "max_iterations": NaN}', "INPUT_INVALID: {file}:2:20: NaN is not JSON"),
+    ('{"name":\n1e999}', "INPUT_INVALID: {file}:2:1: the number 1e999 is too large for a float"),
+    ('{"a": [1],\n"b":' + "1" * 5_000 + "}", "INPUT_INVALID: {file}:2:5: an integer has more than "),
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["validate", "run", "render"])
+def test_json_that_cannot_be_read_says_where(cli: Cli, written: File, command: str, text: str, told: str) -> None:
+    file = written("g.json", text)
+    done = cli(command, file)
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(told.replace("{file}", file)), done.err
+
+
+def test_standard_input_may_be_yaml(cli: Cli) -> None:
+    done = cli("validate", "-", stdin=YAML.encode())
+    assert (done.code, "standard input:12:13: warning" in done.err) == (0, True)
+    done = cli("validate", "-", "--fix", stdin=YAML.encode())
+    assert done.out.decode() == YAML.replace("{draf}", "{draft}").replace("reprot", "report")
+
+
+def test_findings_follow_the_file_and_a_valid_one_ends_with_their_number(cli: Cli, written: File) -> None:
+    file = written("g.json", JSON)
+    done = cli("validate", file)
+    at = [tuple(map(int, line.removeprefix(file + ":").split(": ")[0].split(":")))
+          for line in done.err.splitlines() if line.startswith(file)]  # fmt: skip
+    assert at == sorted(at)
+    assert done.err.splitlines()[-1] == "2 warnings, 2 info; --fix makes 2 of the repairs"
+
+
+def test_run_says_the_warnings_before_it_runs(cli: Cli, written: File) -> None:
+    file = written("g.json", JSON.replace("{draf}", "{draf?}"))
+    lines = cli("run", file, "x").err.splitlines()
+    assert [line.split(" ")[:3] for line in lines[:2]] == [
+        [f"{file}:3:17:", "warning", "OUTPUT_NEVER_WRITTEN"],
+        [f"{file}:6:42:", "warning", "PROMPT_PLACEHOLDER_UNKNOWN"],
+    ]
+    assert lines[2].startswith("run-")
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+def test_a_wrong_graph_is_refused_with_its_lines_and_nothing_twice(cli: Cli, written: File, command: str) -> None:
+    file = written("g.json", JSON.replace('"to": "b"', '"to": "bb"'))
+    done = cli(command, file)
+    assert (done.code, done.err.count('there is no node "bb"')) == (1, 1)
+    assert f"{file}:9:33: error UNKNOWN_NODE at /edges/0/to: " in done.err
+    assert done.err.splitlines()[-1].startswith(f"SPEC_INVALID: {file} is not valid: ")

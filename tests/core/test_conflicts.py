@@ -199,6 +199,6 @@ def test_the_search_ends_when_it_has_looked_at_enough(monkeypatch: pytest.Monkey
 def test_ten_thousand_writers_of_one_key_in_order_are_quick() -> None:
     names = [f"n{i}" for i in range(9_000)]
     raw = spec([put(name, "x") for name in names], ">".join([*names, "END"]))
-    started = time.perf_counter()
+    started = time.process_time()
     assert conflicts(raw) == []
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

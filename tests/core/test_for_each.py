@@ -179,6 +179,20 @@ def test_a_failed_item_leaves_a_mark_in_its_place(policy: str, there: Any) -> No
     assert [fact.frame for fact in at.facts(e.FrameFailed)] == ["m#1[1]/"]
 
 
+@pytest.mark.parametrize("policy", ["collect_partial", "ignore"])
+def test_of_a_fan_out_that_put_up_with_failures_it_is_told_how_many_and_the_first(policy: str) -> None:
+    at = play(mapped(fail_policy=policy, max_parallelism=1), FAILING)
+    at.answer("m#1[0]/draft#1", "A").fail("m#1[1]/draft#1")
+    assert errors(at.run) == {}
+    loaded = checkpoint.load(at.graph, checkpoint.dump(at.run))
+    assert checkpoint.dump(loaded) == checkpoint.dump(at.run)
+    at.fail("m#1[2]/draft#1").answer("last#1", "end")
+    said = "2 of 3 items failed (first: MODEL_NOT_FOUND no)"
+    assert errors(at.run) == {"m": {"code": "ITEMS_FAILED", "message": said, "failed": 2, "of": 3}}
+    assert errors(folded(at.graph, at.log)) == errors(at.run)
+    assert errors(checkpoint.load(at.graph, checkpoint.dump(at.run))) == errors(at.run)
+
+
 def test_what_else_runs_in_a_failed_item_is_cancelled_down_to_the_frames_inside() -> None:
     inner = compiled([gate("ok")], name="asks")
     nodes = [

@@ -10,6 +10,7 @@ from agent_graph.core import checkpoint
 from agent_graph.core import events as e
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.graph import Graph
+from agent_graph.core.nesting import whole
 from agent_graph.core.outcome import errors, final_state, state
 from agent_graph.core.record import canonical_record
 from tests.core.played import Played, compiled, does, folded, gate, llm, plain, play, router, sub, writes
@@ -72,6 +73,13 @@ def test_graphs_stand_eight_deep_and_no_deeper() -> None:
         {"name": "g", "entry": "s", "nodes": [sub("s", "level-8")]}, stored={("level-8", ""): nest(8)}
     )
     assert [(one.code, one.pointer) for one in found.issues] == [("NESTING_TOO_DEEP", "/nodes/0")]
+
+
+def test_a_graph_that_stands_inside_in_two_places_is_counted_once() -> None:
+    inner = nest(1)
+    (lowest,) = inner.subgraphs.values()
+    graph = compiled([sub("s", inner.name), sub("t", lowest.name)], "s>t", inner=[inner, lowest])
+    assert sorted(one.name for one in whole(graph)) == ["g", "level-0", "level-1"]
 
 
 def test_a_region_around_them_is_no_frame() -> None:

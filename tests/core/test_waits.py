@@ -10,7 +10,9 @@ from agent_graph.core import checkpoint, signals, waits
 from agent_graph.core import events as e
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.record import canonical_record
+from agent_graph.core.render import mermaid
 from agent_graph.core.signals import deliver
+from agent_graph.core.ways import ways
 from agent_graph.errors import AgentGraphError
 from tests.core.played import Played, accepted, compiled, folded, gate, llm, plain, play, sub
 
@@ -269,6 +271,16 @@ def test_graphs_inside_agree_on_the_schema_too() -> None:
     found = [(one.code, one.pointer) for one in compile_graph(spec, stored=stored).issues if one.severity == "error"]
     assert ("FIELD_CONFLICT", "/nodes/2/config/graph_name") in found
     assert not any(pointer.startswith("/nodes/1") for _, pointer in found)
+
+
+def test_a_wait_is_drawn_with_both_its_ways() -> None:
+    graph = compiled([signal("a", expiry_ms=5, on_expire={"goto": ["late"]}), plain("late"), plain("z")],
+                     "a>z z>END late>END", output_key="x")  # fmt: skip
+    found = [(way.target, way.transitions, way.label) for way in ways(graph) if way.source == "a"]
+    assert found == [("z", ("received",), ""), ("late", ("expired",), "expired")]
+    text = mermaid(graph).text
+    assert 'n0>"a"]' in text
+    assert '|"expired"|' in text
 
 
 # -- the log and snapshots -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
 from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
 from agent_graph.settings import LIMITS_PREFIX, SETTINGS
 from agent_graph.settings.hosts import FIELDS, PREFIX
+from tests.docs.nodes_page import nodes_page
 
 FAMILIES = (
     errors.InvalidRequest, errors.NotFound, errors.Conflict, errors.Refused, errors.Upstream, errors.Corrupt,
@@ -183,4 +184,10 @@ _SENSES = {
     "soft": ("a list of rules", "leave some out"),
 }
 
-PAGES = {"errors": errors_page, "settings": settings_page, "script": script_page, "policy": policy_page}
+PAGES = {
+    "nodes": nodes_page,
+    "errors": errors_page,
+    "settings": settings_page,
+    "script": script_page,
+    "policy": policy_page,
+}

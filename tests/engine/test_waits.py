@@ -304,6 +304,26 @@ async def test_a_run_says_what_it_waits_for() -> None:
         assert (waited["timed_out"], waited["run"]["waiting_for"]) == (False, waits)
 
 
+async def test_a_run_has_used_no_negative_time_under_an_earlier_clock(tmp_path: Path) -> None:
+    clock = StillClock()
+    async with opened(ScriptedModel(), tmp_path, clock=clock) as room:
+        run_id = await room.start(timed(delay_ms=HOUR_MS), {})
+        await room.reaches(run_id, "waiting")
+    clock.at_ms -= HOUR_MS
+    async with opened(ScriptedModel(), tmp_path, clock=clock) as room:
+        assert (await room.data("graph_run_get", run_id=run_id))["usage"]["wall_clock_ms"] == 0
+
+
+async def test_waiting_for_an_event_of_a_run_that_waits_for_the_clock_comes_back() -> None:
+    async with opened(ScriptedModel()) as room:
+        run_id = await room.start(timed(delay_ms=HOUR_MS), {})
+        row = await room.reaches(run_id, "waiting")
+        waited = await room.data("graph_run_wait", run_id=run_id, until="event", timeout_ms=10_000)
+        assert (waited["status"], waited["timed_out"], waited["next_cursor"]) == ("waiting", False, row.seq)
+        again = await room.data("graph_run_wait", run_id=run_id, until="event", cursor=row.seq, timeout_ms=0)
+        assert (again["timed_out"], again["events"]) == (True, [])
+
+
 async def test_a_wait_for_somebody_is_not_over_while_only_the_clock_is_waited_for() -> None:
     graph = spec(node("t", "timer", delay_ms=50), node("s", "signal"), edges="t>s s>END")
     async with opened(ScriptedModel()) as room:

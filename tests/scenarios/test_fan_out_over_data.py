@@ -40,6 +40,21 @@ async def test_each_part_is_drafted_once_and_the_drafts_go_on_in_their_order() -
         assert "draft" in drawn["text"]
 
 
+async def test_an_item_that_failed_is_told_of_the_run_and_drawn() -> None:
+    graph = spec(
+        each("map", "parts", "draft", "take", fail_policy="collect_partial"), llm("draft", "draft {item}"),
+        join("take", ["draft"], mode="first_non_null"), edges="draft>take",
+    )  # fmt: skip
+    broken: Json = {"code": "MODEL_REFUSED", "message": "not this one"}
+    async with opened(ScriptedModel([Reply(when="draft b", error=broken)], default=Reply("fine"))) as room:
+        row = await room.run(graph, {"parts": ["a", "b", "c"]})
+        got = await room.data("graph_run_get", run_id=row.run_id)
+        assert (got["status"], [*got["errors"]]) == ("completed", ["map"])
+        assert got["errors"]["map"]["code"] == "ITEMS_FAILED"
+        assert got["errors"]["map"]["message"].startswith("1 of 3 items failed (first: MODEL_REFUSED ")
+        assert "ran 3 times, 1 failed" in (await room.data("graph_render", run_id=row.run_id))["text"]
+
+
 async def test_an_empty_list_goes_on_and_what_is_no_list_fails_with_a_code() -> None:
     async with opened(ScriptedModel([Reply("fine")])) as room:
         empty = await room.run(MAP_REDUCE, {"parts": []})

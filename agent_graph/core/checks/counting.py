@@ -93,7 +93,7 @@ def _dearest(shape: Shape, cost: Sequence[int]) -> int:
             continue
         if place < tree.count:
             total[above] += total[place]
-        elif above in tree.several:
+        elif above in tree.several or tree.repeats >> above & 1:  # each in its turn
             best[above] = best.get(above, 0) + total[place]
         else:
             best[above] = max(best.get(above, 0), total[place])

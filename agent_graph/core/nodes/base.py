@@ -130,6 +130,7 @@ class NodeConfig:
     requirements: list[str] = field(default_factory=list)
     """Labels such as "REQ-7"; no part of behaviour."""
     executor: Literal["server", "caller"] = "server"
+    """Who performs it."""
     merge: Literal["round", "each"] = "round"
     """When it fires: once for the tokens of a round, or for each token by itself."""
     mutex: Annotated[str, Len(0, 64)] = ""

@@ -39,21 +39,31 @@ class Config(NodeConfig):
     """The fields of a `human_approval` node."""
 
     prompt: str = ""
+    """What the person is asked; a template. Left out, the node's label."""
     prompt_key: str = ""
     """State path of the prompt, instead of `prompt`."""
     subject_key: str = ""
     """State path of what is decided on; "" = the current value."""
     audience: list[str] | str = field(default_factory=list)
+    """For whom it is; shown with the request, and no bar to others."""
     allowed_decisions: Annotated[list[Decision], Len(1)] = field(
         default_factory=lambda: ["approve", "reject", "request_changes"]
     )
+    """What the person can choose; "edit" is not available yet."""
     expiry_ms: Milliseconds = 7 * 86_400_000
+    """How long it waits for a decision."""
     on_reject: list[str] | Literal["continue"] | None = None
+    """Targets of a rejection, or "continue": along the out-edges; left out, the run fails."""
     on_request_changes: list[str] | Literal["continue"] | None = None
+    """Targets of a request for changes, or "continue": along the out-edges; left out, it asks again."""
     on_expire: str | dict[str, Any] = "fail"
+    """What it leads to when nobody decided in time."""
     quorum: int = 1
+    """How many must decide."""
     channels: list[str] = field(default_factory=list)
+    """By which ways a decision may come; none named = all."""
     self_approval: bool = True
+    """Who started the run may decide."""
 
 
 CHOOSES: Final = False

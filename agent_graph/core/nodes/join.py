@@ -41,7 +41,9 @@ class Config(NodeConfig):
     output: str = ""
     """State path of the joined value; "" = the current value."""
     mode: Mode = "collect_array"
+    """What is made of the inputs; see the table of modes."""
     on_missing: Literal["null", "skip", "error"] = "null"
+    """What an input that holds nothing or null counts as: null, not listed, or a failure of the node."""
     allow_stale: bool = False
     """Take a branch's value of an earlier round too."""
     required: Annotated[int, Ge(0)] = 1
@@ -53,12 +55,17 @@ class Config(NodeConfig):
     identity_path: str = ""
     """`dedupe_by_identity`: where in an item; "" = the whole item."""
     scope_path: Annotated[str, Len(1)] = "scope"
+    """`contradiction_matrix`: where in an item stands what its claim is about."""
     claim_path: Annotated[str, Len(1)] = "claim"
+    """`contradiction_matrix`: where in an item its claim stands."""
     time_path: Annotated[str, Len(1)] = "time"
+    """`contradiction_matrix`: where in an item stands when its claim holds."""
     strict: bool = False
     """`contradiction_matrix`: contradictions put the join in quarantine."""
     dissent_path: Annotated[str, Len(1)] = "dissent"
+    """`minority_report`: where in an item stands true when it dissents."""
     required_fields: list[Annotated[str, Len(1)]] = field(default_factory=lambda: ["evidence", "checks", "receipt"])
+    """`proof_carrying_join`: what every item has to carry."""
     wait: Literal["all", "any"] | Annotated[dict[Literal["count"], Annotated[int, Ge(1)]], Len(1)] = "all"
     """For which branches it waits: all that can come, the first, or so many."""
     cancel_rest: bool = True

@@ -39,17 +39,23 @@ class Config(NodeConfig):
     """The fields of an `llm` node; `prompt`, `model`, `json_mode` and `max_tokens` may stand on the node too."""
 
     prompt: Annotated[str, Len(1)] = PROMPT
+    """What is asked; a template."""
     system: str = ""
+    """What the model is told before the prompt; a template."""
     model: str = ""
     """"" = the run's or the server's default."""
     json_mode: bool = False
+    """The answer is JSON, and its value is the node's output."""
     output_schema: dict[str, Any] | None = None
     """JSON Schema (2020-12) of the answer; sent to the model and checked here."""
     repair: Annotated[int, Ge(0), Le(3)] = 1
     """Rounds in which the model is shown what was wrong with its answer."""
     max_tokens: Annotated[int, Ge(1), Le(1_000_000)] | None = None
+    """Tokens of an answer at most; left out, the host's own bound."""
     temperature: Annotated[float, Ge(0), Le(100)] | None = None
+    """How freely the model draws; left out, as the host has it."""
     seed: int | None = None
+    """Where the model's drawing starts: the same seed, the same draw, where the host keeps to it."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further options by Ollama's names; the fields above win."""
     think: bool | Literal["low", "medium", "high", "max"] | None = None
@@ -57,6 +63,7 @@ class Config(NodeConfig):
     keep_alive: int | float | str | None = None
     """Seconds, or a duration such as "5m"."""
     timeout_ms: Milliseconds = 600_000
+    """Bounds one attempt."""
     idle_timeout_ms: Milliseconds = 120_000
     """Silence allowed after the first byte."""
     on_length: Literal["keep", "error"] = "keep"
@@ -76,6 +83,7 @@ class Config(NodeConfig):
     """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
     Where the model draws (no `seed`, and no `temperature` of 0), by the same firing of the same node too."""
     evidence_required: bool = False
+    """The answer has to name its evidence."""
 
     def __post_init__(self) -> None:
         NodeConfig.__post_init__(self)

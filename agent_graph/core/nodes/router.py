@@ -34,6 +34,7 @@ class Config(NodeConfig):
     default: list[str] | None = None
     """Targets when no rule holds; [] ends the branch, None makes that an error."""
     mode: Literal["first", "all"] = "first"
+    """The first rule that holds decides, or every one that does."""
     routes: dict[str, str | list[str]] | list[tuple[str, str | list[str]]] | None = None
     """The older form: text -> target(s), tried in order; as [text, target(s)] pairs where key order may be lost."""
 

@@ -64,6 +64,9 @@ def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[
             message = f"not {_FORM}"
             return [Issue("FIELD_INVALID", message, pointer="/until", node_id=node_id)]
         return []
+    if any(sign.isspace() for sign in config.until):
+        message = f'`until` is "{config.until[:80]}": neither {_FORM}, nor the path of a key that can be there'
+        return [Issue("FIELD_INVALID", message, pointer="/until", node_id=node_id)]
     return path_issues(node_id, [(config.until, "/until")])
 
 

@@ -45,11 +45,12 @@ class Target:
 
 
 def assign(operation: JsonObject, state: Overlay, target: Target) -> Write:
+    """The value itself, in place of what is there."""
     return target.write(_operand(operation, state))
 
 
 def delete(_operation: JsonObject, state: Overlay, target: Target) -> Write | None:
-    """Where nothing is there is nothing to remove, and nothing a concurrent write could conflict with."""
+    """Removes what is there; where nothing is, there is nothing a concurrent write could conflict with."""
     return Write("delete", target.place) if state.has(target.place) else None
 
 

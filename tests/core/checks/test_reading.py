@@ -223,3 +223,11 @@ def test_no_near_name_is_looked_for_among_too_many(monkeypatch: pytest.MonkeyPat
     assert one(raw).severity == "warning"
     monkeypatch.setattr("agent_graph.core.checks.reading._COMPARED", 1)
     assert one(raw).severity == "info"
+
+
+def test_what_runs_for_each_item_is_seen_by_that_item_alone() -> None:
+    each = {"id": "p", "type": "parallel", "config": {"for_each": {"path": "list"}, "entry": "a", "join": "j"}}
+    nodes = [put("s", "list"), each, llm("a", "x"), join("j", "", "a"), asks("z", "{x} {outputs.a}")]
+    inside, output = found(spec(nodes, "s>p", "j>z>END"))
+    assert '"a" runs once for each item of a list and writes to that item\'s state alone' in inside.message
+    assert '"a" runs once for each item of a list, and only what runs for that item sees it' in output.message

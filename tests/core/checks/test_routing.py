@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agent_graph.core.checks import reasoning
+from agent_graph.core.checks.samples import Sample
 from agent_graph.core.compile import compile_graph
+from agent_graph.core.effects import MISSING
 from tests.core.specs import gate, issues, join, llm, pass_, put, spec
 
 Rule = dict[str, Any]
@@ -258,3 +260,44 @@ def test_a_router_that_is_too_large_to_tell_is_told_nothing(monkeypatch: pytest.
     assert told(raw) == []
     assert without_default(raw) != ""
     assert reasoning.STEPS > 30
+
+
+class Anything:
+    """Nothing is known of the values."""
+
+    def values(self, path: str) -> list[Any]:
+        return []
+
+    def fits(self, path: str, sample: Sample) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("bodies", "shadowed"), [
+    ([rule("s", "starts_with", "b"), rule("s", "contains", "a"), rule("s", "starts_with", "ab")], [2]),
+    ([rule("s", "contains", "ab"), rule("s", "contains", "b"), rule("s", "not_contains", "a")], []),
+    ([rule("s", "not_contains", "a"), rule("s", "not_contains", "ab")], []),
+    ([{"not": rule("s", "ends_with", "b")}, {"not": rule("s", "ends_with", "ab")}, rule("s", "ends_with", "b")], []),
+    ([{"not": rule("s", "starts_with", "ab")}, {"not": rule("s", "starts_with", "a")}], [1]),
+    ([rule("s", "exists"), {"any": [rule("s", "ends_with", f"a{n}") for n in range(9)]}], []),
+    ([rule("s", "contains", "a"), rule("s", "contains", 5), rule("s", "contains", [1])], []),
+    ([rule("s", "regex", "(a)"), rule("s", "ends_with", "a"), rule("s", "starts_with", "a", ignore_case=True)], []),
+    ([rule("s", "eq", 2**60), rule("s", "lt", 2**60), rule("s", "eq", 2**60 - 1)], [2]),
+])  # fmt: skip
+def test_one_rule_may_imply_another(bodies: list[Rule], shadowed: list[int]) -> None:
+    asked = reasoning.Reasoning([reasoning.rule(stripped(body)) for body in bodies], Anything())
+    assert [place for place, _ in asked.run()] == shadowed
+
+
+def test_what_is_left_open_in_too_many_ways_covers_nothing() -> None:
+    others = {"not": {"path": "s", "op": "is_type", "value": "string"}}
+    empty = {"path": "s", "op": "eq", "value": ""}
+    bodies = [others, empty, *({"path": "s", "op": "ends_with", "value": f"a{n}"} for n in range(9))]
+    asked = reasoning.Reasoning([reasoning.rule(body) for body in bodies], Anything())
+    assert list(asked.run()) == []
+    assert not asked.exhaustive()
+
+
+def test_where_some_rule_may_hold_for_everything_no_example_is_shown() -> None:
+    found = reasoning.Reasoning([reasoning.rule({"path": "s", "op": "eq", "value_path": "s"})], Anything())
+    list(found.run())
+    assert found.uncovered() is MISSING

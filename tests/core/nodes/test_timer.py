@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent_graph.core.compile import compile_graph
 from agent_graph.core.effects import Done, Sleep, TimeAnswer
 from agent_graph.core.nodes import timer
 from agent_graph.core.nodes.base import Read
@@ -58,3 +59,12 @@ def test_it_reads_what_until_names_and_writes_nothing() -> None:
     assert timer.reads(made) == [Read("plan.due", "/until")]
     assert timer.reads(timer.Config(until=MOMENT)) == timer.reads(timer.Config(delay_ms=1)) == []
     assert (list(timer.targets(made)), list(timer.writes("n", made)), timer.writes_current(made)) == ([], [], False)
+
+
+def test_words_for_a_moment_are_refused_and_no_key_is_proposed() -> None:
+    said = {
+        "name": "g", "entry": "t", "nodes": [{"id": "t", "type": "timer", "config": {"until": "tomorrow 9am"}}],
+    }  # fmt: skip
+    (issue,) = compile_graph(said).issues
+    assert (issue.code, issue.pointer, issue.fix) == ("FIELD_INVALID", "/nodes/0/config/until", ())
+    assert "neither an RFC 3339 moment" in issue.message
