@@ -215,14 +215,8 @@ def settle(run: Run, frame: Frame) -> None:
 
 def _drained(run: Run, region: Frame, part: Part) -> None:
     """Nothing runs in a region any more: it is gone, and what was counted in it is not forgotten."""
-<<<<<<< HEAD
     run.let_go(region.path)
-    around.regions.open.pop(region.path, None)
-=======
-    run.frames.pop(region.path, None)
-    run.parts.pop(region.path, None)
     part.around.regions.open.pop(region.path, None)
->>>>>>> main
     for node in region.nth:
         part.around.nth.setdefault(node, 0)
     region.state.forget(region.path, kept=part.kept)
