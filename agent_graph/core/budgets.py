@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, Final
 
 from agent_graph.core.effects import CallModel
@@ -78,6 +79,8 @@ class Ledger:
     most: dict[str, int]
     on_budget: JsonValue = "fail"
     """fail, pause or {goto}."""
+    by_policy: dict[str, str] = field(default_factory=dict)
+    """By budget that a policy profile set: its name."""
     calls: int = 0
     nodes: int = 0
     spent: int = 0
@@ -183,10 +186,11 @@ class Ledger:
         return {**body, ON_BUDGET: self.on_budget}
 
 
-def ledger(bounds: Mapping[str, Any]) -> Ledger | None:
-    """The books of a run with these bounds; None when there is none."""
+def ledger(bounds: Mapping[str, Any], *, policy: Mapping[str, Any] = MappingProxyType({})) -> Ledger | None:
+    """The books of a run with these bounds, some of which a policy set; None when there is none."""
     sizes = {name: bounds[name] for name in NAMES if name in bounds}
-    return Ledger(sizes, dict(sizes), bounds.get(ON_BUDGET, "fail")) if sizes else None
+    by_policy = dict.fromkeys(policy.get("bounds", ()), policy.get("profile", ""))
+    return Ledger(sizes, dict(sizes), bounds.get(ON_BUDGET, "fail"), by_policy) if sizes else None
 
 
 def prompt_tokens(call: CallModel) -> int:

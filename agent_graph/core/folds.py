@@ -29,7 +29,7 @@ def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> No
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.started_by = fact.started_by
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
-    run.ledger = budgets.ledger(fact.budgets or graph.budgets)
+    run.ledger = budgets.ledger(fact.budgets or graph.budgets, policy=fact.policy)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
     frame.state.base_current = fact.input
     start = spread(graph, fact.input)

@@ -106,13 +106,15 @@ def error_of(run: Run, refusal: e.BudgetRefused) -> JsonObject:
     """The error of a run that fails of a refusal."""
     name, most = refusal.budget, refusal.most
     details: JsonObject = {"budget": name, "max": most}
+    profile = run.ledger.by_policy.get(name) if run.ledger is not None else None
+    bound = f"{name} of {most}" + (f", set by the policy {profile}," if profile else "")
     if name == WALL_CLOCK:
-        message = f"the run took longer than its {name} of {most}"
+        message = f"the run took longer than its {bound}".rstrip(",")
     elif name == TOKENS:
-        message = f"a call that may take {refusal.wanted} tokens would go over the run's {name} of {most}"
+        message = f"a call that may take {refusal.wanted} tokens would go over the run's {bound}".rstrip(",")
         details["wanted"] = refusal.wanted
     else:
-        message = f"the run's {name} of {most} is used up"
+        message = f"the run's {bound} is used up"
     return _error(run, message, details, refusal.firing)
 
 

@@ -65,11 +65,13 @@ class Supervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        budgets: JsonObject | None = None, answer: Callable[[RunRow], Answered] | None = None, key: str = "",
+        budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
-        `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own.
+        `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own;
+        `policy` is kept as the fact has it.
         Raises what `intake` and `budgets.tightened` raise, `RunCapacity` (then no run exists), `IdempotencyConflict`
         or `AlreadyAnswered`.
         """
@@ -84,7 +86,9 @@ class Supervisor:
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
         limits = recorded(self._limits)
-        fact = e.RunAccepted(run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds)
+        fact = e.RunAccepted(
+            run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {}
+        )
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))

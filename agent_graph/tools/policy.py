@@ -19,6 +19,8 @@ from agent_graph.tools.graphs import OptionalGraphId, SpecParam
 from agent_graph.tools.params import BudgetsParam, GraphVersion, InputParam, JsonObjectParam, Params, parsed_object
 from agent_graph.tools.registry import Call, tool
 
+SAID = 5
+"""Violations that the message of a refusal tells; its details hold all."""
 LOOKED_AT = 200
 """Runs of a graph, at most, that a forecast rests on."""
 
@@ -91,16 +93,17 @@ async def _source(call: Call[CheckParams]) -> tuple[Graph, bool]:
 
 def hold(
     deps: Deps, caller: Caller, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject | None
-) -> JsonObject | None:
-    """Hold a run that is about to start to the policy; answers the budgets it starts with, None for none.
+) -> tuple[JsonObject | None, JsonObject]:
+    """Hold a run that is about to start to the policy: (the budgets it starts with, None for none; what its log keeps
+    of the policy, as in `core.events.RunAccepted`).
 
     Raises `PolicyDenied` with the verdict: for a person only where the decision is deny, for an assistant also where
     it is review.
     """
     verdict = deps.policies.judge(_case(deps, graph, value, model=model, budgets=budgets))
     if verdict.decision == "deny" or (verdict.decision == "review" and caller.via == "assistant"):
-        raise PolicyDenied(_sentence(verdict, graph), **verdict.to_json())
-    return _budgets(verdict, budgets)
+        raise PolicyDenied(_sentences(verdict, graph), **verdict.to_json())
+    return _budgets(verdict, budgets), _trace(verdict, graph, budgets)
 
 
 def _budgets(verdict: Verdict, budgets: JsonObject | None) -> JsonObject | None:
@@ -108,15 +111,31 @@ def _budgets(verdict: Verdict, budgets: JsonObject | None) -> JsonObject | None:
     return tightened(verdict.budgets, budgets or {}) if verdict.budgets else budgets
 
 
-def _sentence(verdict: Verdict, graph: Graph) -> str:
-    found = verdict.violations or verdict.warnings
-    first = found[0]
-    where = f" ({first.where})" if first.where else ""
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    said = f"the policy {verdict.profile.name} does not let {graph.name} run: {first.message}{where}{more}"
-    if verdict.violations:
-        return said
-    return f"{said}; a person may start it: agent-graph run {graph.name}"
+def _trace(verdict: Verdict, graph: Graph, budgets: JsonObject | None) -> JsonObject:
+    """{profile, waived?, bounds?}; nothing when the profile changed nothing."""
+    waived: list[JsonValue] = [
+        {"rule": one.rule, "message": one.message, **({"node_path": one.where} if one.where else {})}
+        for one in verdict.warnings if one.severity == "review"
+    ]  # fmt: skip
+    others: list[dict[str, Any]] = [graph.budgets, budgets or {}]
+    bounds: list[JsonValue] = [
+        name for name, most in verdict.budgets.items() if all(name not in own or most < own[name] for own in others)
+    ]
+    found: JsonObject = {**({"waived": waived} if waived else {}), **({"bounds": bounds} if bounds else {})}
+    return {"profile": verdict.profile.name, **found} if found else {}
+
+
+def _sentences(verdict: Verdict, graph: Graph) -> str:
+    """What is in the way, a sentence for each of the first few rules: the rule, the node, what is allowed."""
+    found = verdict.violations or tuple(one for one in verdict.warnings if one.severity == "review")
+    said = [f"the policy {verdict.profile.name} does not let {graph.name} run."]
+    said += [f"{one.rule}{f' (node {one.where})' if one.where else ''}: {one.message}." for one in found[:SAID]]
+    more = len(found) - SAID
+    if more > 0:
+        said.append(f"There {'is' if more == 1 else 'are'} {more} more.")
+    if not verdict.violations:
+        said.append(f"A person may start it: agent-graph run {graph.name}")
+    return " ".join(said)
 
 
 def _case(deps: Deps, graph: Graph, value: JsonValue, *, model: str, budgets: JsonObject | None) -> Case:

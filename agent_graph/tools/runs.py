@@ -61,22 +61,22 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
     budgets = None if args.budgets is None else check(parsed_object(args.budgets, deps.limits))
     graph = await deps.catalog.get(args.graph_id, args.graph_version or None)
     value = parsed_object(args.input, deps.limits)
-    held = hold(deps, call.caller, graph, value, model=args.model, budgets=budgets)
+    held, policy = hold(deps, call.caller, graph, value, model=args.model, budgets=budgets)
 
     def answer(row: RunRow) -> Answered:
-        return Answered(call.key, call.request_digest, _accepted(row), row.run_id)
+        return Answered(call.key, call.request_digest, _accepted(row, policy), row.run_id)
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, budgets=held, answer=answer if call.key else None, key=call.key,
+        started_by=call.caller.client, budgets=held, policy=policy, answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
-    return _accepted(row)
+    return _accepted(row, policy)
 
 
-def _accepted(row: RunRow) -> JsonObject:
+def _accepted(row: RunRow, policy: JsonObject) -> JsonObject:
     return {
         "run_id": row.run_id, "status": "accepted", "graph_id": row.graph_id, "graph_version": row.graph_version,
-        "thread_id": row.thread_id,
+        "thread_id": row.thread_id, **({"policy": policy} if policy else {}),
     }  # fmt: skip
 
 

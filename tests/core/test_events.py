@@ -14,6 +14,7 @@ ERROR = {"code": "X", "message": "y"}
 SAMPLES: list[e.Fact] = [
     e.RunAccepted("run-1", "g", "sha256:0", None),
     e.RunAccepted("run-1", "g", "sha256:0", {"a": [10**40]}, thread_id="t", model="m", started_by="cli"),
+    e.RunAccepted("run-1", "g", "sha256:0", None, policy={"profile": "p", "bounds": ["max_llm_calls"]}),
     e.RunStarted(),
     e.RunInterrupted("why"),
     e.RunInterrupted("why", dict(ERROR)),

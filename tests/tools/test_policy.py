@@ -18,6 +18,7 @@ PERSON = Caller("cli", "a person")
 OWN = {
     "few": Profile("few", max_llm_calls=5),
     "small": Profile("small", max_nodes=1, max_input_bytes=20),
+    "narrow": Profile("narrow", max_nodes=1, models=("qwen3*",)),
     "named": Profile("named", models=("qwen3*",)),
     "tagged": Profile("tagged", requirements=("REQ-1",), review=("requirements",)),
 }
@@ -75,9 +76,22 @@ async def test_a_denied_start_creates_nothing_and_says_what_is_in_the_way(tools:
     await tools.ok("graph_create", spec=rounds(2))
     refused = await held(tools, "small").refused("graph_run_start", graph_id="rounds", input="x")
     assert refused["error_code"] == "POLICY_DENIED"
-    assert "nodes: 3, and at most 1 are allowed" in str(refused["error"])
+    assert refused["error"] == ("the policy small does not let rounds run. max_nodes: nodes: 3, at most 1 allowed.")
     assert refused["details"]["decision"] == "deny"
     assert refused["details"]["effective_policy"]["name"] == "small"
+
+
+async def test_a_refusal_names_up_to_five_violations_a_sentence_each(tools: Tools) -> None:
+    spec = rounds(2)
+    spec["nodes"] += [{"id": f"n{i}", "type": "llm", "config": {"prompt": "x"}} for i in range(5)]
+    spec["edges"] += [{"from": "done", "to": f"n{i}"} for i in range(5)]
+    await tools.ok("graph_create", spec=spec)
+    refused = await held(tools, "narrow").refused("graph_run_start", graph_id="rounds", input="x", model="other")
+    one = "the model other is not allowed; allowed are qwen3*."
+    assert refused["error"].startswith("the policy narrow does not let rounds run. max_nodes: nodes: 8, at most 1")
+    assert refused["error"].endswith(f"models (node n2): {one} There are 2 more.")
+    assert refused["error"].count(one) == 4
+    assert len(refused["details"]["violations"]) == 7
 
 
 async def test_what_is_for_review_only_a_person_may_start(tools: Tools) -> None:
@@ -85,10 +99,13 @@ async def test_what_is_for_review_only_a_person_may_start(tools: Tools) -> None:
     mine = held(tools, "tagged")
     refused = await mine.refused("graph_run_start", graph_id="keep", input="x")
     assert refused["error_code"] == "POLICY_DENIED"
-    assert "a person may start it: agent-graph run keep" in str(refused["error"])
+    assert "A person may start it: agent-graph run keep" in str(refused["error"])
     assert refused["details"]["decision"] == "review"
     run_id = await Tools(mine.deps, PERSON).run("keep", "x")
     assert (await tools.ok("graph_run_wait", run_id=run_id))["status"] == "completed"
+    accepted = (await tools.ok("graph_run_events", run_id=run_id))["events"][0]
+    waived = [{"rule": "requirements", "message": "no node carries the requirement REQ-1"}]
+    assert accepted["policy"] == {"profile": "tagged", "waived": waived}
 
 
 async def test_a_bound_on_calls_is_the_budget_of_a_run_that_asks_for_none(tools: Tools) -> None:
@@ -99,6 +116,9 @@ async def test_a_bound_on_calls_is_the_budget_of_a_run_that_asks_for_none(tools:
     waited = await mine.ok("graph_run_wait", run_id=run_id)
     assert waited["status"] == "failed"
     assert waited["run"]["error"]["code"] == "BUDGET_EXHAUSTED"
+    assert "max_llm_calls of 5, set by the policy few, is used up" in waited["run"]["error"]["message"]
+    own = await mine.run("rounds", "x", budgets={"max_llm_calls": 3})
+    assert "policy" not in (await mine.ok("graph_run_wait", run_id=own))["run"]["error"]["message"]
     assert waited["run"]["usage"]["llm_calls"] == 5
     assert (await mine.ok("graph_run_state", run_id=run_id, path="/said"))["value"] == "yes"
 

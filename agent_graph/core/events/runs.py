@@ -13,7 +13,9 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 @dataclass(frozen=True, slots=True)
 class RunAccepted(Fact):
     """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`); `budgets` those
-    in force where they are not the graph's own (`budgets.tightened`)."""
+    in force where they are not the graph's own (`budgets.tightened`). `policy` is
+    {profile, waived?, bounds?}: what a person started it in spite of, as [{rule, message, node_path?}], and the names
+    of the budgets which the profile set."""
 
     type: ClassVar[str] = "run_accepted"
     run_id: str
@@ -25,6 +27,7 @@ class RunAccepted(Fact):
     started_by: str = ""
     limits: JsonObject = field(default_factory=dict)
     budgets: JsonObject = field(default_factory=dict)
+    policy: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ RULES: Final[dict[str, Rule]] = {
 
 def _over(what: str, actual: int, most: int | None, *, where: str = "") -> Iterator[Finding]:
     if most is not None and actual > most:
-        yield Finding("POLICY_LIMIT_EXCEEDED", f"{what}: {actual}, and at most {most} are allowed", where)
+        yield Finding("POLICY_LIMIT_EXCEEDED", f"{what}: {actual}, at most {most} allowed", where)
 
 
 def _texts(config: Any) -> Iterator[str]:
