@@ -71,8 +71,9 @@ def _path(loc: Sequence[str | int], value: Any, *, absent: bool) -> tuple[str | 
     """`loc` without the names pydantic gives to the alternatives of a union; `absent`: its last step is not there."""
     path: list[str | int] = []
     for place, step in enumerate(loc):
-        if isinstance(value, dict | list) and (step in value if isinstance(value, dict) else isinstance(step, int)):
-            value = value[step]  # type: ignore[index]  # an index where it is a list
+        known = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+        if step in known:
+            value = value[step]
             path.append(step)
         elif absent and place == len(loc) - 1 and isinstance(value, dict):
             path.append(step)
@@ -98,6 +99,8 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
     """The issue of one fault; `at` points to the value that was checked, `known` are the fields it may have."""
     name = fault.path[-1] if fault.path else ""
     where = at + pointer(*fault.path)
+    if fault.kind == "required" and isinstance(name, int):  # an item of a pair, which has no name
+        fault = replace(fault, kind="invalid", sentence="is too short")
     if fault.kind == "required":
         return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
     if fault.kind == "unknown":

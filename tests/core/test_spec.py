@@ -86,7 +86,8 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_INVALID", "/name", "`name` must have 1 to 64 letters, digits and the signs _ . -"),
         ("FIELD_INVALID", "/entry", "`entry` must be a string"),
         ("FIELD_INVALID", "/output_key", "`output_key` must not be empty"),
-        ("FIELD_INVALID", "/reducers/a", "`a` must be 'last_write_wins', 'append', 'add' or 'merge'; did you mean \"add\"?"),
+        ("FIELD_INVALID", "/reducers/a",
+         "`a` must be 'last_write_wins', 'append', 'add' or 'merge'; did you mean \"add\"?"),
         ("FIELD_INVALID", "/max_iterations", "`max_iterations` must be an integer"),
         ("FIELD_INVALID", "/max_parallelism", "`max_parallelism` must be an integer"),
         ("FIELD_INVALID", "/budgets/max_nodes", "`max_nodes` must be at least 1"),
@@ -488,3 +489,9 @@ def test_a_word_that_is_nearly_one_of_a_few_is_told_which() -> None:
 def test_an_entry_is_a_node_and_only_nodes_are_proposed() -> None:
     (issue,) = compile_graph({"name": "g", "entry": "start", "nodes": [{"id": "a", "type": "passthrough"}]}).issues
     assert (issue.code, issue.message) == ("ENTRY_UNKNOWN", '`entry` names "start", and there is no such node')
+
+
+def test_a_pair_of_routes_that_is_too_short_is_named() -> None:
+    raw = {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "router", "config": {"routes": [[]]}}]}
+    found = [(issue.code, issue.pointer, issue.message) for issue in compile_graph(raw).issues]
+    assert ("FIELD_INVALID", "/nodes/0/config/routes/0", "item 0 of `routes` is too short") in found
