@@ -12,7 +12,7 @@ from agent_graph.core.firing import Firing
 from agent_graph.core.frame_tree import fail
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.places import admit
+from agent_graph.core.places import admit, free
 from agent_graph.core.run import PLACED, Gate, Run
 from agent_graph.core.transfer import transfer
 
@@ -64,7 +64,7 @@ def refused(_graph: Graph, run: Run, _event: e.Event, fact: e.BudgetRefused) -> 
         ledger.refused = ledger.refused or fact.budget
         if firing := run.open.pop(fact.firing, None):
             ledger.parked[firing.path] = None
-            run.places -= firing.declared.type in PLACED
+            free(run, firing)
             admit(run, run.frames[""])
         if fact.budget == WALL_CLOCK:
             _call_again(run)
@@ -128,7 +128,8 @@ def _transfer(run: Run, ledger: Ledger, fact: e.BudgetRefused) -> None:
     run.met += [e.WriteConflict(ON_BUDGET, c.key, c.winner, c.losers) for c in met]
     run.frames = {"": root}
     run.open, run.out, run.places = {}, {}, 0
-    for waiting in (run.queue, run.pausing, run.waits, run.told, run.closing, run.mutexes, run.parts):
+    for waiting in (run.queue, run.pausing, run.waits, run.told, run.closing, run.losing, run.mutexes, run.parts,
+                    run.taken, run.until):  # fmt: skip
         waiting.clear()
     admit(run, root)
 

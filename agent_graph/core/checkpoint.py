@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, assert_never
 
-from agent_graph.core import early, packed
+from agent_graph.core import early, packed, places
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.effects import (
     MISSING,
@@ -34,7 +34,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 14
+FORMAT = 15
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -52,6 +52,7 @@ def dump(run: Run) -> bytes:
     body["pausing"], body["mail"] = run.pausing, run.mail
     body["mutexes"] = [[name, mutex.holders, mutex.waiting] for name, mutex in run.mutexes.items()]
     body["waits"] = [[path, wait.due_ms, wait.name] for path, wait in run.waits.items()]
+    body["until"] = run.until
     body["gates"] = [{f.name: getattr(gate, f.name) for f in fields(Gate)} for gate in run.gates.values()]
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
@@ -95,6 +96,9 @@ def _run_in(graph: Graph, body: Any) -> Run:
     run.pausing, run.mail = dict(body["pausing"]), dict(body["mail"])
     run.mutexes = {name: Mutex(holders, waiting) for name, holders, waiting in body["mutexes"]}
     run.waits = {path: Wait(due_ms, name) for path, due_ms, name in body["waits"]}
+    run.until = dict(body["until"])
+    for firing in filter(places.is_placed, run.open.values()):
+        places.count(run, firing)
     run.queue = OrderedDict((path, by_path[path]) for path in body["queue"])
     return run
 
@@ -109,7 +113,8 @@ def _frame_out(frame: Frame) -> JsonObject:
         "failure": frame.failure,
         "failing": frame.failing,
         "lost": [
-            [*key, lost.error, *_token_out(Token(lost.past, lost.tips, lost.depth))] for key, lost in frame.lost.items()
+            [*key, lost.error, *_token_out(Token(lost.past, lost.tips, lost.depth)), lost.mark]
+            for key, lost in frame.lost.items()
         ],
         "terminating": frame.terminating,
         "part": _part_out(frame),
@@ -165,8 +170,8 @@ def _frame_in(run: Run, frame: Frame, body: Any) -> None:
     frame.join_seen.update(body["join_seen"])
     frame.ended = [_token_in(token) for token in body["ended"]]
     frame.ended_at = dict(body["ended_at"])
-    for fork, number, error, *token in body["lost"]:
-        frame.lost[fork, number] = Lost(error, *_token_in(token))
+    for fork, number, error, *token, mark in body["lost"]:
+        frame.lost[fork, number] = Lost(error, *_token_in(token), mark)
 
 
 def _part_out(frame: Frame) -> list[Any] | None:

@@ -118,6 +118,10 @@ def _graph(
     topology: Topology, subgraphs: Mapping[str, Graph],
 ) -> Graph:  # fmt: skip
     """`configs`: by node, its type and config."""
+    extents = {
+        int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
+        for fork, branches in compiled.get("extents", {}).items()
+    }
     body: Any = spec
     nodes = [
         Node(one["id"], index, kind, config, NODE_TYPES[kind].prepare(config), one.get("label", ""),
@@ -138,12 +142,22 @@ def _graph(
         input_schema=body.get("input_schema"),
         metadata=body.get("metadata", {}),
         budgets=body.get("budgets", {}),
-        extents={
-            int(fork): tuple((edge, int(nodes, 16)) for edge, nodes in branches)
-            for fork, branches in compiled.get("extents", {}).items()
-        },
+        extents=extents,
+        narrow=_narrow(nodes, extents),
         subgraphs=dict(subgraphs),
     )
+
+
+def _narrow(nodes: Sequence[Node], extents: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, tuple[int, ...]]:
+    """By node, the static forks around it that bound how many calls are in flight."""
+    from agent_graph.core.topology import members
+
+    found: dict[int, tuple[int, ...]] = {}
+    for fork, branches in extents.items():
+        inside = {node for _, part in branches for node in members(part)}
+        for node in sorted(inside) if nodes[fork].config.max_parallelism is not None else ():
+            found[node] = (*found.get(node, ()), fork)
+    return found
 
 
 def is_reserved(key: str) -> bool:
@@ -169,7 +183,7 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
     built.regions, found = regions.over_data(wiring, built)
     built.early, more = regions.early(wiring, built)
     found += more
-    extents, holes = regions.put_up_with(wiring, built)
+    extents, holes = regions.extents(wiring, built)
     found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known

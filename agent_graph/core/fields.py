@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +37,9 @@ _SENTENCES: Final = {
 }
 
 
-_MEANT: Final = {"source": "from", "src": "from", "target": "to", "dst": "to"}
+_SHAPES: Final = {"for_each": '{"path": "items"}'}
+"""What an object of that name looks like at least."""
+_MEANT: Final = {"source": "from", "src": "from", "target": "to", "dst": "to", "kind": "type"}
 """Names that other graph formats have for ours."""
 
 
@@ -52,10 +55,10 @@ class Field:
 def faults(error: ValidationError, value: Any) -> list[Field]:
     """What is wrong with `value`, each place once; the alternatives of a union are one sentence with "or"."""
     found: dict[tuple[str, tuple[str | int, ...]], list[str]] = {}
-    for one in error.errors(include_url=False, include_input=False):
+    for one in error.errors(include_url=False):
         kind = "unknown" if one["type"] in _UNKNOWN else "required" if one["type"] in _MISSING else "invalid"
         path = _path(one["loc"], value, absent=kind == "required")
-        found.setdefault((kind, path), []).append(_sentence({**one}))
+        found.setdefault((kind, path), []).append(_sentence({**one}) + _near(one))
     around = {path[:length] for _, path in found for length in range(len(path))}
     return [
         Field(kind, path, " or ".join(dict.fromkeys(sentences)))
@@ -68,8 +71,9 @@ def _path(loc: Sequence[str | int], value: Any, *, absent: bool) -> tuple[str | 
     """`loc` without the names pydantic gives to the alternatives of a union; `absent`: its last step is not there."""
     path: list[str | int] = []
     for place, step in enumerate(loc):
-        if isinstance(value, dict | list) and (step in value if isinstance(value, dict) else isinstance(step, int)):
-            value = value[step]  # type: ignore[index]  # an index where it is a list
+        known = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+        if step in known:
+            value = value[step]
             path.append(step)
         elif absent and place == len(loc) - 1 and isinstance(value, dict):
             path.append(step)
@@ -83,10 +87,20 @@ def _sentence(one: Mapping[str, Any]) -> str:
     return template.format(**{str(k): v for k, v in one.get("ctx", {}).items()})
 
 
+def _near(one: Mapping[str, Any]) -> str:
+    """The one of a few words that was probably meant."""
+    given = one.get("input")
+    if one["type"] != "literal_error" or not isinstance(given, str):
+        return ""
+    return did_you_mean(given[:64], re.findall(r"'([^']*)'", str(one.get("ctx", {}).get("expected", ""))))
+
+
 def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edge: str = "") -> Issue:
     """The issue of one fault; `at` points to the value that was checked, `known` are the fields it may have."""
     name = fault.path[-1] if fault.path else ""
     where = at + pointer(*fault.path)
+    if fault.kind == "required" and isinstance(name, int):  # an item of a pair, which has no name
+        fault = replace(fault, kind="invalid", sentence="is too short")
     if fault.kind == "required":
         return Issue("FIELD_REQUIRED", f"`{name}` is required", pointer=where, node_id=node_id, edge=edge)
     if fault.kind == "unknown":
@@ -94,6 +108,8 @@ def issue(fault: Field, at: str, *, known: Iterable[str], node_id: str = "", edg
         message = f'there is no field "{name}" here' + (f'; did you mean "{near}"?' if near else "")
         return Issue("UNKNOWN_FIELD", message, pointer=where, node_id=node_id, edge=edge,
                      fix=moved(where, at + pointer(*fault.path[:-1], near)) if near else ())  # fmt: skip
+    if name in _SHAPES and "must be an object" in fault.sentence:
+        fault = replace(fault, sentence=f"{fault.sentence}, such as {_SHAPES[str(name)]}")
     subject = f"`{name}`" if isinstance(name, str) and name else "this"
     if isinstance(name, int) and len(fault.path) > 1:
         subject = f"item {name} of `{fault.path[-2]}`"

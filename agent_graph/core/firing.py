@@ -105,6 +105,8 @@ class Lost:
     past: int = 0
     tips: tuple[int, ...] = ()
     depth: int = 0
+    mark: int = -1
+    """The node under whose name its error is to be found; -1 where one has failed by itself."""
 
 
 @dataclass(slots=True)

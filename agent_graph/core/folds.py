@@ -79,6 +79,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.queue.clear()
         run.pausing.clear()
         run.waits.clear()
+        run.until.clear()
         run.mutexes.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
@@ -120,7 +121,7 @@ def _cache_hit(graph: Graph, run: Run, event: e.Event, fact: e.CacheHit) -> None
 
 def _take_answer(run: Run, fact: e.ModelAnswered | e.CacheHit, answer: ModelAnswer) -> None:
     firing = run.firing(fact.firing)
-    if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+    if firing is not None and firing.attempt == fact.attempt and not (firing.lost or firing.path in run.pausing):
         budget_folds.heard(run, firing, None if isinstance(fact, e.CacheHit) else answer)
         firing.answers.append(answer)
         run.hear(firing)
@@ -137,6 +138,7 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
+        lost_branches.begin(run, firing, event.at_ms)
         admit(run, frame)
         settle(run, frame)
 
@@ -152,6 +154,7 @@ def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> 
     if fact.targets is not None:
         mark = Write("set", ("errors", node_id), {name: fact.error[name] for name in ("code", "message")})
         firing.frame.finish(firing, Done((mark,), targets=fact.targets), failed=True)
+        lost_branches.begin(run, firing, event.at_ms)
         admit(run, firing.frame)
         settle(run, firing.frame)
         return
@@ -187,6 +190,9 @@ def _node_retried(graph: Graph, run: Run, event: e.Event, fact: e.NodeRetried) -
 
 
 def _timer_fired(graph: Graph, run: Run, event: e.Event, fact: e.TimerFired) -> None:
+    if fact.firing in run.until:
+        lost_branches.time_over(run, fact.firing)
+        return
     firing = run.firing(fact.firing)
     if firing is not None and run.pausing.pop(firing.path, None) is not None:
         run.queue[firing.path] = firing
@@ -228,8 +234,8 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         remove(run, firing)
         forget(run, firing)
         mutexes.release(run, firing)
-        lost_branches.cancelled(firing)
-        firing.frame.drop(firing)
+        if not lost_branches.cancelled(run, firing):
+            firing.frame.drop(firing)
         admit(run, firing.frame)
         settle(run, firing.frame)
 

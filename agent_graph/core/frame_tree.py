@@ -145,10 +145,18 @@ def is_doomed(run: Run, frame: Frame) -> bool:
     if run.ending:
         return True
     while (outer := _around(frame)) is not None:
-        if outer.path in run.closing or early.ended(outer):
+        if outer.path in run.closing or early.ended(outer) or _is_lost(frame.owner):
             return True
         frame = outer
     return False
+
+
+def _is_lost(owner: Firing | None) -> bool:
+    """Whether it is in a static branch that is being ended."""
+    if owner is None:
+        return False
+    graph = owner.frame.graph
+    return any(graph.extents[fork][number][1] >> owner.node & 1 for fork, number in owner.frame.lost)
 
 
 def _around(frame: Frame) -> Frame | None:
@@ -207,8 +215,7 @@ def settle(run: Run, frame: Frame) -> None:
 
 def _drained(run: Run, region: Frame, part: Part) -> None:
     """Nothing runs in a region any more: it is gone, and what was counted in it is not forgotten."""
-    run.frames.pop(region.path, None)
-    run.parts.pop(region.path, None)
+    run.let_go(region.path)
     part.around.regions.open.pop(region.path, None)
     for node in region.nth:
         part.around.nth.setdefault(node, 0)
@@ -234,9 +241,7 @@ def forget(run: Run, owner: Firing) -> None:
     """An owner is cancelled: what is left of its frames, in which nothing runs any more, goes with it."""
     if owner.owned is not None:
         for item in owner.owned.live:
-            run.frames.pop(frame_path(owner, item), None)
-            run.closing.pop(frame_path(owner, item), None)
-            run.losing.pop(frame_path(owner, item), None)
+            run.let_go(frame_path(owner, item))
 
 
 def _let_go(run: Run, owner: Firing, mine: Owned) -> None:
@@ -283,9 +288,7 @@ def put_up_with(run: Run, firing: Firing) -> None:
 
 
 def _close(run: Run, frame: Frame, owner: Firing, mine: Owned) -> None:
-    del run.frames[frame.path]
-    run.closing.pop(frame.path, None)
-    run.losing.pop(frame.path, None)
+    run.let_go(frame.path)
     mine.live.discard(frame.item)
     if frame.inside >= 0:  # nodes of the owner's own graph: they were reached
         for node in frame.nth:

@@ -62,7 +62,9 @@ class Graph:
     budgets: JsonObject = field(default_factory=dict)
     """What a run of it may use; of a subgraph nothing, the run's are its root's."""
     extents: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    """By static fork that puts up with failures, by branch: the edge by which it leads to the join, and its nodes."""
+    """By static fork with a policy, by branch: the edge by which it leads to the join, and its nodes."""
+    narrow: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By node, the static forks around it that bound how many calls are in flight."""
     subgraphs: dict[str, Graph] = field(default_factory=dict)
     """The graphs its nodes name, by version: those that were current when it was compiled, or the ones pinned."""
 

@@ -48,7 +48,8 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
                     merged: JsonObject = {"type": "merged_each", "firing": firing.path}
                     choices.append(((order[0], firing.declared.id), merged))
         elif isinstance(fact, e.CacheHit | e.BudgetGranted) or (
-            isinstance(fact, e.TimerFired) and fact.firing in run.waits  # a pause belongs to an attempt
+            isinstance(fact, e.TimerFired)
+            and fact.firing in {**run.waits, **run.until}  # a pause belongs to an attempt
         ):
             had.add((fact.type, fact.firing))
         elif (choice := _choice(fact)) is not None:

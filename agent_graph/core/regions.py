@@ -37,18 +37,25 @@ def over_data(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[
     return found, issues
 
 
-def put_up_with(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[int, int], ...]], list[Issue]]:
-    """By static fork with a `fail_policy`, by branch: its edge to the join, and its nodes; REGION_NOT_CLOSED too."""
+def extents(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[int, int], ...]], list[Issue]]:
+    """By static fork with a policy, by branch: its edge to the join, and its nodes; REGION_NOT_CLOSED too."""
     found: dict[int, tuple[tuple[int, int], ...]] = {}
     issues: list[Issue] = []
     for place, node in enumerate(wiring.nodes):
-        if node.type != "parallel" or node.config.for_each is not None or node.config.fail_policy == "fail_fast":
+        config = node.config
+        if node.type != "parallel" or config.for_each is not None:
             continue
-        leave = wiring.index[node.config.join]
-        branches = [_inside(built, wiring.index[branch["entry"]], leave) for branch in node.config.branches]
-        hole = _branch_hole(wiring, built, branches, place, leave=leave) or _beside_early(wiring, built, branches)
+        alone, timed = config.fail_policy != "fail_fast", config.timeout_ms is not None
+        if not alone and not timed and config.max_parallelism is None:
+            continue
+        leave = wiring.index[config.join]
+        branches = [_inside(built, wiring.index[branch["entry"]], leave) for branch in config.branches]
+        hole = _branch_hole(wiring, built, branches, place, leave=leave)
+        if not hole and (alone or timed):
+            hole = _beside_early(wiring, built, branches)
         if hole:
-            message = f'the branches of "{node.id}" are no parts of their own, so none can fail alone: {hole}'
+            what = "so none can fail alone" if alone else "so nothing bounds them as a whole"
+            message = f'the branches of "{node.id}" are no parts of their own, {what}: {hole}'
             issues.append(Issue("REGION_NOT_CLOSED", message, pointer=node.pointer("/join"), node_id=node.id))
             continue
         ways_in = {built.edges[edge].source: edge for edge in reversed(built.in_edges[leave])}
@@ -60,17 +67,21 @@ def put_up_with(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[
 
 
 def _branch_hole(wiring: Wiring, built: Topology, branches: Sequence[set[int]], fork: int, *, leave: int) -> str:
-    """What leads into or out of a branch elsewhere, or from one to another; "" when nothing does."""
-    nodes = wiring.nodes
-    seen: set[int] = set().union(*branches) - {leave}
-    for number, inside in enumerate(branches):
-        entry = wiring.index[nodes[fork].config.branches[number]["entry"]]
-        if leave not in inside:
+    """What leads into or out of a branch elsewhere, or, where each may fail alone, from one to another; "" when
+    nothing does."""
+    nodes, config = wiring.nodes, wiring.nodes[fork].config
+    whole: set[int] = set().union(*branches)
+    seen = whole - {leave}
+    entries = [wiring.index[branch["entry"]] for branch in config.branches]
+    for entry, branch in zip(entries, branches, strict=True):
+        if leave not in branch:
             return f'nothing leads from "{nodes[entry].id}" to "{nodes[leave].id}"'
-        if fork in inside:
+        if fork in branch:
             return f'a way leads back to it before "{nodes[leave].id}"'
-        for node in sorted(inside - {leave}):
-            if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
+        alone = config.fail_policy != "fail_fast"
+        inside, doors = (branch, [entry]) if alone else (whole, entries)
+        for node in sorted(branch - {leave}):
+            if way_in := _way_in(wiring, built, node, inside, doors={(fork, door) for door in doors}):
                 return way_in
             if _can_end(wiring, built, node):
                 return f'"{nodes[node].id}" can end before "{nodes[leave].id}"'
@@ -88,10 +99,10 @@ def _beside_early(wiring: Wiring, built: Topology, branches: Sequence[set[int]])
     )
 
 
-def _way_in(wiring: Wiring, built: Topology, node: int, inside: set[int], *, door: tuple[int, int]) -> str:
+def _way_in(wiring: Wiring, built: Topology, node: int, inside: set[int], *, doors: set[tuple[int, int]]) -> str:
     for edge in built.in_edges[node]:
         source = built.edges[edge].source
-        if source not in inside and (source, node) != door:
+        if source not in inside and (source, node) not in doors:
             return f'"{_name(wiring, source)}" leads into it, to "{wiring.nodes[node].id}"'
     return ""
 
@@ -193,7 +204,7 @@ def _hole(wiring: Wiring, built: Topology, inside: set[int], *, fork: int, leave
     for node in sorted(inside):
         if node in wiring.elsewhere:
             return f'`on_budget` leads into it, to "{nodes[node].id}"'
-        if way_in := _way_in(wiring, built, node, inside, door=(fork, entry)):
+        if way_in := _way_in(wiring, built, node, inside, doors={(fork, entry)}):
             return way_in
         if node != leave and _can_end(wiring, built, node):
             return f'"{nodes[node].id}" can end before "{last.id}"'

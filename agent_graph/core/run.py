@@ -135,6 +135,10 @@ class Run:
     """By name; none that nobody holds or stands in line for."""
     places: int = 0
     """Places taken."""
+    taken: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Of them those inside static branches that have a bound of their own, by frame and fork."""
+    until: dict[str, int] = field(default_factory=dict)
+    """By firing of a static fork whose branches are under way: when their time is over, in milliseconds UTC."""
     partly: dict[str, JsonObject] = field(default_factory=dict)
     """By node id (of one inside frames: path and id): {code, message, failed, of} of fan-outs whose
     latest firing put up with items that failed."""
@@ -212,6 +216,15 @@ class Run:
     def running(self) -> Iterator[Firing]:
         """All active firings, those of inner frames after those of the frames around them."""
         return chain.from_iterable(frame.running.values() for frame in self.frames.values())
+
+    def let_go(self, path: str) -> None:
+        """A frame is no more."""
+        self.frames.pop(path, None)
+        self.parts.pop(path, None)
+        self.closing.pop(path, None)
+        self.losing.pop(path, None)
+        for name in [name for name in self.until if name.rpartition("/")[0] == path[:-1]]:
+            del self.until[name]
 
     def hand_over(self, path: str) -> None:
         """Mark that a driver performs the effect of this firing: `decide` does not offer it again."""

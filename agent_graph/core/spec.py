@@ -260,15 +260,22 @@ def _node(raw: JsonValue, place: int, issues: list[Issue], *, legacy: bool) -> P
         issues.append(_type_issue(shell.type, at, node_id))
     if shell.type not in KNOWN_TYPES:
         return None
-    given, moved = configs.as_sent(shell, at, issues)
+    about: list[Issue] = []
+    given, moved = configs.as_sent(shell, at, about)
     given = configs.upgraded(shell.type, given, legacy=legacy)
-    config = configs.read_config(shell.type, given, issues, place=(at, node_id, moved))
+    config = configs.read_config(shell.type, given, about, place=(at, node_id, moved))
+    issues += [issue for issue in about if shell.type not in UNAVAILABLE_TYPES or _is_of_use(issue)]
     if config is None:
         return None
     body: JsonObject = {"id": shell.id, "type": shell.type}
     body |= {k: v for k, v in (("label", shell.label), ("description", shell.description)) if v}
     kept = configs.without_defaults(shell.type, given)
     return ParsedNode(shell.id, place, shell.type, config, {**body, "config": kept} if kept else body, moved)
+
+
+def _is_of_use(issue: Issue) -> bool:
+    """Also where the type cannot run yet: what is written wrongly, not what such a config would need beside it."""
+    return issue.code != "FIELD_REQUIRED" and (issue.code != "UNKNOWN_FIELD" or bool(issue.fix))
 
 
 def _in_place(raw: JsonObject) -> JsonObject:

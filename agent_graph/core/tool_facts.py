@@ -49,7 +49,7 @@ def _is_unsure(firing: Firing, call_id: str, attempt: int) -> bool:
 
 def fold_answered(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolAnswered) -> None:
     firing = run.firing(fact.firing)
-    if firing is not None and firing.attempt == fact.attempt and firing.path not in run.pausing:
+    if firing is not None and firing.attempt == fact.attempt and not (firing.lost or firing.path in run.pausing):
         firing.calling, firing.unsure = None, False
         firing.answers.append(ToolAnswer(fact.call_id, fact.text, fact.failed))
         run.hear(firing)

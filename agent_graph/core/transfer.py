@@ -17,8 +17,9 @@ def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:
     Returns the conflicts that meet in it.
     """
     known = [token for part in (frame, *early.inside(frame)) for token in early.known(part)]
+    known += [Token(lost.past, lost.tips, lost.depth) for lost in frame.lost.values()]
     token, met = merged(known, frame.state), frame.state.conflicts([token.past for token in known])
-    for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft):
+    for held in (frame.running, frame.tokens, frame.full, frame.blocked_by, frame.watched, frame.soft, frame.lost):
         held.clear()
     frame.enabled, frame.running_set, frame.active, frame.regions = [], 0, 0, Regions()
     nodes = [frame.graph.index[target] for target in targets if target not in SPECIAL_TARGETS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_graph.core import statepath
+from agent_graph.core import extents, statepath
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
@@ -69,7 +69,7 @@ class View:
 
     def _own(self, nodes: int) -> int:
         """The nodes of a branch without those whose failures a fork inside it puts up with."""
-        for branches in self._frame.graph.extents.values():
+        for _, branches in extents.lenient(self._frame.graph):
             for _, inner in branches:
                 nodes &= ~inner if inner != nodes and inner & ~nodes == 0 else -1
         return nodes

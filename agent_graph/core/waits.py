@@ -1,9 +1,9 @@
 """Firings that wait for the clock or for a message: when the next moment is, and what a moment or a message does.
 
-Beside the run's own time three things end by the clock: a pause between two attempts (its run keeps its driver), a
-timer, and the time for a message. All are moments in milliseconds UTC in the fold, so a machine that slept or a program
-that was away finds them over, late; and a fact ends each, so none comes twice. The folds here are those of
-`core.folds`' table.
+Beside the run's own time these end by the clock: a pause between two attempts (its run keeps its driver), a timer, the
+time for a message, and that of what runs inside a node or in its branches. All are moments in milliseconds UTC in the
+fold, so a machine that slept or a program that was away finds them over, late; and a fact ends each, so none comes
+twice. The folds here are those of `core.folds`' table.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def due(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
         return ()
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
     moments += [(wait.due_ms, path) for path, wait in run.waits.items() if wait.due_ms is not None]
+    moments += [(at_ms, path) for path, at_ms in run.until.items()]
     return tuple(e.TimerFired(path) for at_ms, path in sorted(moments) if at_ms <= now_ms)
 
 
@@ -35,11 +36,11 @@ def next_due_ms(run: Run) -> int | None:
 
 def wake_ms(run: Run) -> int | None:
     """When somebody must look at the run although nobody drives it; gates tell that themselves."""
-    return min(_moments(run), default=None) if run.waits or run.ledger is not None else None
+    return min(_moments(run), default=None) if run.waits or run.until or run.ledger is not None else None
 
 
 def _moments(run: Run) -> list[int]:
-    found = (spending.deadline_ms(run), *(wait.due_ms for wait in run.waits.values()))
+    found = (spending.deadline_ms(run), *(wait.due_ms for wait in run.waits.values()), *run.until.values())
     return [at_ms for at_ms in found if at_ms is not None]
 
 

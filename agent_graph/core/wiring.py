@@ -71,7 +71,7 @@ def wire(spec: ParsedSpec) -> tuple[Wiring | None, list[Issue]]:
     names = _Names(index, dict.fromkeys((*index, *(one for _, one in spec.unread))), spec.named, issues)
     wiring = Wiring(spec.nodes, index, index.get(spec.entry, 0))
     if spec.entry and spec.named and spec.entry not in names.known:
-        message = f'`entry` names "{spec.entry}", and there is no such node{names.hint(spec.entry)}'
+        message = f'`entry` names "{spec.entry}", and there is no such node{names.of_nodes(spec.entry)}'
         issues.append(Issue("ENTRY_UNKNOWN", message, pointer="/entry", fix=names.renamed(spec.entry, "/entry")))
     _wire_targets(wiring, names)
     _wire_elsewhere(wiring, spec.top.get("budgets", {}), names)
@@ -111,6 +111,10 @@ class _Names:
     def hint(self, name: str) -> str:
         if name.upper() in (START, END, END_RUN):
             return f'; did you mean "{name.upper()}"?'
+        return self.of_nodes(name)
+
+    def of_nodes(self, name: str) -> str:
+        """A hint at a node, where nothing but a node can stand."""
         if self.compared > _COMPARISONS:
             return ""
         self.compared += len(self.known)

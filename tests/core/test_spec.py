@@ -86,7 +86,8 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_INVALID", "/name", "`name` must have 1 to 64 letters, digits and the signs _ . -"),
         ("FIELD_INVALID", "/entry", "`entry` must be a string"),
         ("FIELD_INVALID", "/output_key", "`output_key` must not be empty"),
-        ("FIELD_INVALID", "/reducers/a", "`a` must be 'last_write_wins', 'append', 'add' or 'merge'"),
+        ("FIELD_INVALID", "/reducers/a",
+         "`a` must be 'last_write_wins', 'append', 'add' or 'merge'; did you mean \"add\"?"),
         ("FIELD_INVALID", "/max_iterations", "`max_iterations` must be an integer"),
         ("FIELD_INVALID", "/max_parallelism", "`max_parallelism` must be an integer"),
         ("FIELD_INVALID", "/budgets/max_nodes", "`max_nodes` must be at least 1"),
@@ -103,7 +104,6 @@ def test_every_issue_is_found_at_once() -> None:
         ("FIELD_REQUIRED", "/nodes/3/id", "`id` is required"),
         ("FIELD_INVALID", "/nodes/4", "this must be an object {id, type, config}"),
         ("NODE_TYPE_UNAVAILABLE", "/nodes/5/type", "HTTP calls are not available yet"),
-        ("FIELD_REQUIRED", "/nodes/5/config/connection", "`connection` is required"),
         ("FIELD_REQUIRED", "/edges/0/to", "`to` is required"),
         ("FIELD_INVALID", "/edges/1/weight", "`weight` must be a number"),
         ("UNKNOWN_FIELD", "/edges/2/cond", 'there is no field "cond" here; did you mean "condition"?'),
@@ -465,3 +465,33 @@ def test_a_schema_for_editors_is_no_part_of_the_graph() -> None:
     assert compiled(noted).graph.version == compiled(raw).graph.version  # type: ignore[union-attr]  # it is a graph
     assert codes({"$schema": 5, **raw}) == [("UNKNOWN_FIELD", "/$schema")]
     assert not list(jsonschema.Draft202012Validator(json_schema()).iter_errors(noted))
+
+
+@pytest.mark.parametrize(("node", "told"), [
+    ({"id": "a", "kind": "llm"}, ["`type` is required", 'there is no field "kind" here; did you mean "type"?']),
+    ({"id": "a", "foo": 1}, ["`type` is required", 'there is no field "foo" here']),
+    ({"id": "a", "type": "parallel", "config": {"join": "a", "for_each": "items"}},
+     ['`for_each` must be an object, such as {"path": "items"}']),
+    ({"id": "a", "type": "http", "config": {"url": "x"}}, ["HTTP calls are not available yet"]),
+    ({"id": "a", "type": "graphql"}, ["GraphQL calls are not available yet"]),
+])  # fmt: skip
+def test_a_node_is_told_what_it_lacks_and_no_more(node: dict[str, Any], told: list[str]) -> None:
+    raw = {"name": "g", "entry": "a", "nodes": [node]}
+    assert [issue.message for issue in compile_graph(raw).issues] == told
+
+
+def test_a_word_that_is_nearly_one_of_a_few_is_told_which() -> None:
+    raw = {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "join", "config": {"mode": "votes"}}]}
+    (issue,) = compile_graph(raw).issues
+    assert (issue.code, issue.message.endswith('; did you mean "vote"?')) == ("FIELD_INVALID", True)
+
+
+def test_an_entry_is_a_node_and_only_nodes_are_proposed() -> None:
+    (issue,) = compile_graph({"name": "g", "entry": "start", "nodes": [{"id": "a", "type": "passthrough"}]}).issues
+    assert (issue.code, issue.message) == ("ENTRY_UNKNOWN", '`entry` names "start", and there is no such node')
+
+
+def test_a_pair_of_routes_that_is_too_short_is_named() -> None:
+    raw = {"name": "g", "entry": "a", "nodes": [{"id": "a", "type": "router", "config": {"routes": [[]]}}]}
+    found = [(issue.code, issue.pointer, issue.message) for issue in compile_graph(raw).issues]
+    assert ("FIELD_INVALID", "/nodes/0/config/routes/0", "item 0 of `routes` is too short") in found

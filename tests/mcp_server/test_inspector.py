@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent_graph.tools.toolsets import ORDER
 from tests.mcp_server import inspector
 from tests.mcp_server.process import SERVER, environment
+from tests.mcp_server.whole_path import CORE
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(inspector.INSTALL_S + 120)]
 
@@ -36,7 +36,7 @@ def _inspect(command: Path, folder: Path, script: Path, *arguments: str) -> Any:
 def test_it_lists_the_tools_and_starts_a_run(command: Path, tmp_path: Path, script: Path) -> None:
     folder = tmp_path / "data"
     listed = _inspect(command, folder, script, "--method", "tools/list")
-    assert [tool["name"] for tool in listed["tools"]] == list(ORDER)
+    assert [tool["name"] for tool in listed["tools"]] == list(CORE)
     made = _inspect(
         command, folder, script, "--method", "tools/call", "--tool-name", "graph_template_instantiate",
         "--tool-arg", "template_id=parallel_council", "register=true",

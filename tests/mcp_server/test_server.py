@@ -11,10 +11,9 @@ from mcp import MCPError
 from agent_graph.core.effects import CallModel
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
-from agent_graph.tools.toolsets import ORDER
 from tests.fakes.opened import opened
 from tests.mcp_server.conftest import ERAS, connected
-from tests.mcp_server.whole_path import walk
+from tests.mcp_server.whole_path import CORE, walk
 from tests.sizes import size
 from tests.tools.specs import echo, keep
 
@@ -22,7 +21,7 @@ from tests.tools.specs import echo, keep
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_council_and_two_decisions_with_every_tool_of_the_toolset(era: str) -> None:
     async with opened() as deps, connected(deps, era) as assistant:
-        assert await walk(assistant) == set(ORDER)
+        assert await walk(assistant) == set(CORE)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -32,7 +31,7 @@ async def test_the_client_is_told_how_to_work_with_it(era: str) -> None:
         assert client.instructions == INSTRUCTIONS
         assert client.protocol_version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[era]
         listed = await client.list_tools()
-        assert [tool.name for tool in listed.tools] == list(ORDER)
+        assert [tool.name for tool in listed.tools] == list(CORE)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -122,7 +121,7 @@ async def test_MC04_a_client_that_gives_up_waiting_ends_the_wait_and_not_the_run
         run_id = (await assistant.ok("graph_run_start", graph_id="echo"))["run_id"]
         with pytest.raises(MCPError):
             await assistant.client.call_tool("graph_run_wait", {"run_id": run_id}, read_timeout_seconds=0.05)
-        assert len((await assistant.client.list_tools()).tools) == len(ORDER)
+        assert len((await assistant.client.list_tools()).tools) == len(CORE)
         assert (await assistant.ok("graph_run_get", run_id=run_id))["status"] == "running"
         held.go.set()
         assert (await assistant.ok("graph_run_wait", run_id=run_id))["status"] == "completed"

@@ -12,10 +12,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from agent_graph.tools.toolsets import ORDER
 from tests.mcp_server.conftest import ERAS, Assistant
 from tests.mcp_server.process import ROOT, SERVER, call, environment, initialize, message_in, started
-from tests.mcp_server.whole_path import walk
+from tests.mcp_server.whole_path import CORE, walk
 from tests.sizes import size
 from tests.tools.specs import echo, gated, keep
 
@@ -30,7 +29,7 @@ async def test_the_sdks_client_walks_the_whole_path(era: str, script: Path, tmp_
         command=command, args=[*arguments, "--data-dir", str(tmp_path / "data")], env=environment(script)
     )
     async with Client(stdio_client(parameters), mode=era) as client:
-        assert await walk(Assistant(client)) == set(ORDER)
+        assert await walk(Assistant(client)) == set(CORE)
 
 
 async def test_three_lines_and_the_end_of_input_give_two_answers(script: Path) -> None:
@@ -41,7 +40,7 @@ async def test_three_lines_and_the_end_of_input_give_two_answers(script: Path) -
             out, _ = await server.process.communicate("".join(json.dumps(line) + "\n" for line in lines).encode())
             first, second = map(message_in, out.splitlines(keepends=True))
             assert (first["id"], first["result"]["protocolVersion"]) == (0, version)
-            assert [tool["name"] for tool in second["result"]["tools"]] == list(ORDER)
+            assert [tool["name"] for tool in second["result"]["tools"]] == list(CORE)
             assert server.process.returncode == 0
 
     for number in range(size(4, 50)):
@@ -65,7 +64,7 @@ async def test_MC04_a_cancelled_wait_is_not_answered_and_the_run_goes_on(script:
         await server.send(call(7, "graph_run_wait", run_id=run_id, timeout_ms=20_000))
         await server.tool(8, "graph_run_get", run_id=run_id)
         await server.send(cancelled, unknown, {"jsonrpc": "2.0", "id": 9, "method": "tools/list"})
-        assert len((await server.answer(9))["result"]["tools"]) == len(ORDER)
+        assert len((await server.answer(9))["result"]["tools"]) == len(CORE)
         (approval,) = (await server.tool(10, "graph_approval_list"))["data"]["approvals"]
         await server.tool(
             11, "graph_approval_decide", approval_id=approval["approval_id"], decision="approve", decided_by="Ada"

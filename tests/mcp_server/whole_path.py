@@ -1,11 +1,14 @@
-"""What the issue's acceptance asks of an assistant, with every tool of the default toolset called on the way."""
+"""What an assistant does from a template to a result, with every tool of the default toolset called on the way."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from agent_graph.tools.toolsets import shown
 from tests.mcp_server.conftest import Assistant
 
+CORE = tuple(tool.name for tool in shown(["core"]))
+"""The tools an assistant is shown when nothing else is set."""
 PAID = {
     "name": "paid", "entry": "payment", "edges": [{"from": "payment", "to": "END"}],
     "nodes": [{"id": "payment", "type": "signal", "config": {"output_key": "payment"}}],
@@ -51,6 +54,7 @@ async def walk(assistant: Assistant) -> set[str]:
         drawn = await ok("graph_render", run_id=gated)
         assert drawn["text"].startswith("flowchart")
 
+    assert (await ok("graph_policy_check", graph_id="council"))["decision"] == "allow"
     assert (await ok("graph_render", graph_id="council"))["text"].startswith("flowchart")
     waiting = (await ok("graph_run_start", graph_id="gated", input="Another."))["run_id"]
     await ok("graph_run_cancel", run_id=waiting, reason="enough")

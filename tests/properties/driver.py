@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -103,11 +104,23 @@ class Drive:
                         self.calls[action.firing] = action
                         self.performed.append(action)
                         self.run.hand_over(action.firing)
+        self.narrow()
+
+    def narrow(self) -> None:
+        """No static branches have more calls in flight than they may."""
+        taken = Counter[tuple[str, int]]()
+        for firing in self.calls:
+            frame, _, name = firing.rpartition("/")
+            node = self.graph.index.get(name.rpartition("#")[0], -1)
+            taken.update((frame, fork) for fork in self.graph.narrow.get(node, ()))
+        for (_, fork), count in taken.items():
+            assert count <= self.graph.nodes[fork].config.max_parallelism, f"{count} calls at a time"
 
     def questions(self) -> Iterator[str]:
         yield from self.calls
         yield from self.run.pausing
         yield from self.run.waits
+        yield from (path for path in self.run.until if self.world.is_slow(path))
         for firing, gate in self.gates.items():
             if self.world.person(firing, gate.round, tuple(gate.allowed_decisions)) is not None:
                 yield firing
@@ -124,7 +137,9 @@ class Drive:
                 failed = events.NodeFailed(firing, dict(answer), perform.attempt)
                 self.record(follow_up(self.run, failed))
             return
-        if firing in self.run.pausing or (firing in self.run.waits and not self.run.waits[firing].name):
+        if firing in {**self.run.pausing, **self.run.until} or (
+            firing in self.run.waits and not self.run.waits[firing].name
+        ):
             self.record(events.TimerFired(firing))
             return
         if firing in self.run.waits:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from agent_graph.core import extents
 from agent_graph.core.compile import compile_graph, load_graph
 from agent_graph.core.graph import Graph
 from tests.properties import graphs
@@ -47,20 +48,25 @@ def framed(seed: int) -> Framed:
 
 
 def lenient(seed: int) -> Framed:
-    """A graph of which some static forks put up with failures, and whose calls in their branches may fail."""
+    """A graph of which some static forks put up with failures or are bounded as a whole, and whose calls in branches
+    that are put up with may fail."""
     rng = Random(seed)
     while True:
         spec: Spec = json.loads(json.dumps(graphs.case(rng.randrange(10**9)).spec))
         forks = [node for node in spec["nodes"] if node["type"] == "parallel"]
-        for fork in forks:
-            fork["config"]["fail_policy"] = rng.choice(("fail_fast", "collect_partial", "ignore", "ignore"))
+        for one in forks:
+            config = one["config"]
+            config["fail_policy"] = rng.choice(("fail_fast", "collect_partial", "ignore", "ignore"))
+            if rng.random() < 0.5:
+                config["max_parallelism"] = rng.choice((1, 2))
+            if rng.random() < 0.3:
+                config["timeout_ms"] = 1_000
         graph = compile_graph(spec).graph
         if graph is None or not graph.extents:
             continue
         inside = 0
-        for branches in graph.extents.values():
-            for _, nodes in branches:
-                inside |= nodes
+        for fork, _ in extents.lenient(graph):
+            inside |= extents.whole(graph, fork)
         calls = frozenset(one.id for one in graph.nodes if one.type == "llm" and inside >> one.index & 1)
         return Framed(seed, spec, graph, stored(graph), frozenset(), calls)
 

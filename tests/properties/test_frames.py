@@ -33,6 +33,7 @@ def check(case: Framed) -> tuple[str, bool]:
         laws.told_once(drive)
         laws.unchanged(drive)
         laws.same(drive, drives[0])
+        assert drive.run.until == {} or not drive.run.terminal, "branches are through, and the clock waits for them"
         assert [*drive.run.frames] == [""] or drive.run.status == "waiting", "a frame outlives its owner"
     first = drives[seed % len(drives)]
     laws.replays(first)

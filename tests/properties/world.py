@@ -49,6 +49,10 @@ class World:
             return ModelAnswer(text=" ", prompt_tokens=1)
         return {"code": "MODEL_OVERLOADED", "message": f"busy at {draw}", "class": "overloaded"}
 
+    def is_slow(self, firing: str) -> bool:
+        """Whether the time of static branches can be over before they are through: that of every third."""
+        return self._draw("slow", firing) < 1 / 3
+
     def person(self, firing: str, round_: int, allowed: tuple[str, ...]) -> ApprovalAnswer | None:
         """The decision at a gate: changes are asked for in the first rounds only, so rework ends."""
         draw = self._draw("person", firing, round_)

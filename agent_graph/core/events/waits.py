@@ -21,7 +21,8 @@ class TimerSet(Fact):
 
 @dataclass(frozen=True, slots=True)
 class TimerFired(Fact):
-    """What a firing waited for by the clock is over: a pause between attempts, a timer, or the time for a message."""
+    """What a firing waited for by the clock is over: a pause between attempts, a timer, the time for a message, or
+    that of what runs inside it; of a static fork that is through, the time of its branches."""
 
     type: ClassVar[str] = "timer_fired"
     firing: str

@@ -39,9 +39,9 @@ class Config(NodeConfig):
     join: str = ""
     """The node where the branches meet; over data the last one that runs for an item: what it says is the result."""
     timeout_ms: Milliseconds | None = None
-    """Bounds the whole fan-out over data."""
+    """Bounds all items, or all that runs between the branches' entries and `join`."""
     max_parallelism: Annotated[int, Ge(1), Le(1000)] | None = None
-    """How many items are under way at a time; left out, the graph's `max_parallelism`."""
+    """How many items are under way at a time, or how many calls in static branches; never more than the graph's."""
     fail_policy: Literal["fail_fast", "collect_partial", "ignore"] = "fail_fast"
     """What becomes of an item or branch that fails: the node fails, or {error} is in its place, or null."""
     for_each: dict[str, Any] | None = None
@@ -62,10 +62,6 @@ UNAVAILABLE: Final = {
 }
 _BRANCH: Final = ("id", "entry", "input")
 _FOR_EACH: Final = ("path", "as", "index_as", "wait")
-_STATIC_LATER: Final = {
-    "timeout_ms": "nothing bounds static branches as a whole yet",
-    "max_parallelism": "for static branches the graph's `max_parallelism` holds; a bound of their own comes later",
-}
 
 
 def prepare(_config: Config) -> None:
@@ -104,9 +100,6 @@ def _left_over(node_id: str, config: Config) -> list[Issue]:
         if getattr(config, name):
             message = f"`{name}` is for a fan-out over data; say over which with `for_each`, or leave it out"
             issues.append(Issue("FIELD_CONFLICT", message, pointer=f"/{name}", node_id=node_id))
-    for name, reason in _STATIC_LATER.items():
-        if getattr(config, name) is not None:
-            issues.append(Issue("NODE_TYPE_UNAVAILABLE", reason, pointer=f"/{name}", node_id=node_id))
     return issues
 
 

@@ -80,8 +80,7 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
         ({"for_each": {}, "graph_name": "g", "branches": [FIRST]}, [("FIELD_CONFLICT", "/branches")]),
         ({"for_each": {}, "graph_version": "v", "entry": "a", "join": "b"}, [("FIELD_CONFLICT", "/graph_version")]),
         ({"join": "m", "branches": [FIRST], "entry": "a"}, [("FIELD_CONFLICT", "/entry")]),
-        ({"join": "m", "branches": [FIRST], "max_parallelism": 2}, [("NODE_TYPE_UNAVAILABLE", "/max_parallelism")]),
-        ({"join": "m", "branches": [FIRST], "timeout_ms": 5}, [("NODE_TYPE_UNAVAILABLE", "/timeout_ms")]),
+        ({"join": "m", "branches": [FIRST], "max_parallelism": 2, "timeout_ms": 5}, []),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: list[tuple[str, str]]) -> None:
