@@ -24,7 +24,7 @@ from tests.properties.laws import is_cut_off
 from tests.properties.world import World
 from tests.sizes import size
 
-GRAPHS = size(80, 2_000)
+GRAPHS = size(40, 2_000)
 CHUNK = size(20, 250)
 FIRST = int(os.environ.get("AGENT_GRAPH_TEST_SEED", "0"))
 BY_NAME = "some nodes always slow"

@@ -13,7 +13,7 @@ from tests.properties.control import Case
 from tests.properties.driver import start
 from tests.sizes import size
 
-SEEDS = size(120, 4_000)
+SEEDS = size(80, 4_000)
 CHUNK = size(40, 200)
 ORDERS = 6
 KINDS = ("mutex", "waits", "each", "end_run", "early", "all")
