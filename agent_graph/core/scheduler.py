@@ -66,10 +66,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
     if run.parts and (lost := _lost(run)):
         return lost
-    if run.met or run.closing or run.losing:
-        first = (*map(Record, run.met), *_closing(run), *_losing(run))
-        if first:
-            return first
+    if (run.met or run.closing or run.losing) and (first := (*map(Record, run.met), *_closing(run), *_losing(run))):
+        return first
     if ledger is not None:
         question = spending.asking(run, ledger)
         if question is not None or ledger.stands_still:

@@ -55,3 +55,10 @@ def test_a_firing_is_found_by_its_path_while_it_is_active() -> None:
 def test_what_a_driver_has_in_hand_is_not_offered_again() -> None:
     at = play(BOTH)
     assert (list(at.run.out), list(at.run.open)) == (["a#1"], [])
+
+
+def test_with_a_frame_go_the_moments_set_in_it_and_no_others() -> None:
+    run = Run()
+    run.until = {"map#1[0]/p#1": 5, "map#1[1]/p#1": 6, "map#1": 7}
+    run.let_go("map#1[0]/")
+    assert run.until == {"map#1[1]/p#1": 6, "map#1": 7}
