@@ -151,9 +151,12 @@ class Soak:
         await self.ask(deps, "graph_render", run_id=run_id)
 
     async def bot(self, deps: Deps) -> None:
-        """Decides whatever waits."""
+        """Decides whatever waits, and sends the message that a run waits for."""
         while True:
             await asyncio.sleep(0.1)
+            waiting = await self.ask(deps, "graph_run_list", status="waiting", graph_id="waiting")
+            for run in waiting.get("runs", []):
+                await self.ask(deps, "graph_run_signal", run_id=run["run_id"], name="go", payload={"by": "the bot"})
             for asked in (await self.ask(deps, "graph_approval_list")).get("approvals", []):
                 decision = decides(asked["node_id"], asked["graph_id"])
                 done = await self.ask(
