@@ -15,7 +15,7 @@ from tests.properties.framed import RUN_INPUT, Framed, framed, lenient
 from tests.properties.world import World
 from tests.sizes import size
 
-GRAPHS = size(60, 4_000)
+GRAPHS = size(40, 4_000)
 CHUNK = size(20, 100)
 FIRST = int(os.environ.get("AGENT_GRAPH_TEST_SEED", "0"))
 

@@ -21,7 +21,7 @@ from tests.properties.framed import RUN_INPUT, framed
 from tests.properties.world import World
 from tests.sizes import size
 
-SEEDS = size(30, 2_000)
+SEEDS = size(15, 2_000)
 MOST_ANSWERS = 2_000
 
 
