@@ -6,11 +6,11 @@ loop once, nothing fails. Least: what no way round can save.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_graph.core.checks.cheapest import least
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.choices import EXIT
 from agent_graph.core.dominators import NONE
@@ -46,9 +46,10 @@ def calls(shape: Shape, *, inner: Sequence[Calls | None] = ()) -> Calls:
         open_ended = open_ended or bool(getattr(node.config, "for_each", None))
     rounds = _rounds(shape)
     worst = _dearest(shape, [each[place] * rounds[place] for place in range(count)])
-    least = [below.least if inner and (below := inner[place]) else int(shape.nodes[place].type == "llm")
+    fewest = [below.least if inner and (below := inner[place]) else int(shape.nodes[place].type == "llm")
              for place in range(count)]  # fmt: skip
-    return Calls(None if open_ended else worst, _dearest(shape, once), cheapest(shape, least))
+    entry = shape.built.edges[0].target
+    return Calls(None if open_ended else worst, _dearest(shape, once), least(shape.ways, fewest)[entry] or 0)
 
 
 def calls_a_firing(config: Any) -> int:
@@ -98,40 +99,6 @@ def _dearest(shape: Shape, cost: Sequence[int]) -> int:
         else:
             best[above] = max(best.get(above, 0), total[place])
     return total[shape.built.edges[0].target]
-
-
-def cheapest(shape: Shape, cost: Sequence[int]) -> int:
-    """What every run that ends adds up at least, on its dearest branch (after Knuth 1977: Dijkstra for and-or graphs).
-
-    0 where no run can end.
-    """
-    left: list[int] = []
-    owner: list[int] = []
-    dearest: list[int] = []
-    waiting: list[list[int]] = [[] for _ in cost]
-    heap: list[tuple[int, int]] = []
-    for place, options in enumerate(shape.ways):
-        for targets in options or ((EXIT,),):
-            inner = [target for target in targets if target != EXIT]
-            for target in inner:
-                waiting[target].append(len(left))
-            left.append(len(inner))
-            owner.append(place)
-            dearest.append(0)
-            if not inner:
-                heapq.heappush(heap, (cost[place], place))
-    done: dict[int, int] = {}
-    while heap:
-        price, place = heapq.heappop(heap)
-        if place in done:
-            continue
-        done[place] = price
-        for selection in waiting[place]:
-            left[selection] -= 1
-            dearest[selection] = max(dearest[selection], price)
-            if not left[selection]:
-                heapq.heappush(heap, (cost[owner[selection]] + dearest[selection], owner[selection]))
-    return done.get(shape.built.edges[0].target, 0)
 
 
 def longest_path(shape: Shape) -> int:
