@@ -100,6 +100,9 @@ def test_a_bound_on_calls_is_told_where_it_can_run_out_and_denies_what_cannot_en
         return [(one.code, one.severity) for one in (*verdict.violations, *verdict.warnings)]
 
     assert found(1, Case(chain)) == [("POLICY_LIMIT_EXCEEDED", "deny")]
+    kept = graph(ask("one", cache=True, retry={"max_attempts": 1}), ask("two", retry={"max_attempts": 1}),
+                 edges=(("one", "two"),))  # fmt: skip
+    assert found(1, Case(kept)) == [("BUDGET_MAY_RUN_OUT", "note")], "a kept answer is no call"
     assert found(3, Case(chain)) == [("BUDGET_MAY_RUN_OUT", "note")]
     assert judge(Profile("own", max_llm_calls=3), Case(chain)).decision == "allow"
     assert found(4, Case(chain)) == []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_graph.core.budgets import LLM_CALLS, NODES, ON_BUDGET
+from agent_graph.core.checks.shape import NodeLike
 from agent_graph.core.choices import EXIT, Selections
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject
@@ -17,7 +18,7 @@ def below_shortest(wiring: Wiring, ways: Sequence[Selections], *, budgets: JsonO
     """One issue for every budget that no run can keep: an error where it fails the run."""
     costs = {
         NODES: [1] * len(ways),
-        LLM_CALLS: [int(node.type == "llm" and not node.config.cache) for node in wiring.nodes],
+        LLM_CALLS: [pays(node) for node in wiring.nodes],
     }
     issues = []
     for name, cost in costs.items():
@@ -31,6 +32,11 @@ def below_shortest(wiring: Wiring, ways: Sequence[Selections], *, budgets: JsonO
             issues.append(Issue("BUDGET_BELOW_SHORTEST_PATH", message, severity="error" if fails else "warning",
                                 pointer=at, fix=(fix,)))  # fmt: skip
     return issues
+
+
+def pays(node: NodeLike) -> int:
+    """The model calls one firing of a node makes at least: a kept answer, where a node takes one, is no call."""
+    return int(node.type == "llm" and not node.config.cache)
 
 
 def least(ways: Sequence[Selections], cost: Sequence[int]) -> list[int | None]:

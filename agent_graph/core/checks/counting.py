@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_graph.core.checks.cheapest import least
+from agent_graph.core.checks.cheapest import least, pays
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.choices import EXIT
 from agent_graph.core.dominators import NONE
@@ -46,8 +46,7 @@ def calls(shape: Shape, *, inner: Sequence[Calls | None] = ()) -> Calls:
         open_ended = open_ended or bool(getattr(node.config, "for_each", None))
     rounds = _rounds(shape)
     worst = _dearest(shape, [each[place] * rounds[place] for place in range(count)])
-    fewest = [below.least if inner and (below := inner[place]) else int(shape.nodes[place].type == "llm")
-             for place in range(count)]  # fmt: skip
+    fewest = [below.least if inner and (below := inner[place]) else pays(shape.nodes[place]) for place in range(count)]
     entry = shape.built.edges[0].target
     return Calls(None if open_ended else worst, _dearest(shape, once), least(shape.ways, fewest)[entry] or 0)
 
