@@ -14,7 +14,7 @@ from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue, compact
 from agent_graph.core.patch import PatchFailed, applied
 
-WORK: Final = 1_000_000
+WORK: Final = 400_000
 """Characters of specs checked again in all, at most, to try repairs."""
 LEAST: Final = 3
 MOST: Final = 200
