@@ -452,7 +452,7 @@ def test_a_mode_that_does_not_exist_is_refused_and_the_others_are_named() -> Non
     assert '"vote"' in json.dumps(json_schema())
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(20)
 def test_thousands_of_unknown_fields_are_all_told_in_time_that_grows_with_their_number() -> None:
     node = {"id": "a", "type": "llm"} | {f"promptt{number}": 1 for number in range(20_000)}
     assert len(issues({"name": "g", "entry": "a", "nodes": [node]}, "UNKNOWN_FIELD")) == 20_000

@@ -17,7 +17,7 @@ from tests.properties.graphs import Case, Statistics
 from tests.properties.shrink import Spec, shrink
 from tests.sizes import FULL, size
 
-GRAPHS = size(120, 20_000)
+GRAPHS = size(300, 20_000)
 CHUNK = size(20, 250)
 FIRST = int(os.environ.get("AGENT_GRAPH_TEST_SEED", "0"))
 """Another first seed gives other graphs."""
