@@ -122,7 +122,8 @@ def _own_issue(node: ParsedNode, name: str, own: str) -> Issue | None:
 def _not_found(node: ParsedNode, name: str) -> Issue:
     version = node.config.graph_version
     what = f' in version "{version}"' if version else ""
-    message = f'there is no graph "{name}"{what}; store it first (graph_create), then the graph that runs it'
+    how = "graph_create, or `agent-graph run` its file"
+    message = f'there is no graph "{name}"{what}; store it first ({how}), then the graph that runs it'
     at = node.pointer("/graph_version" if version else "/graph_name")
     return Issue("SUBGRAPH_NOT_FOUND", message, pointer=at, node_id=node.id)
 

@@ -133,6 +133,9 @@ def _script_lines() -> Iterator[str]:
     yield "`MODEL_REFUSED`. A reply has exactly one of `text`, `json`, `error` and `tool_calls`. The `code` of an"
     yield "error is one of " + _listed(sorted(ERRORS)) + "."
     yield ""
+    yield "`when` is looked for in the last user message as it is sent, its line breaks included (a refusal shows them"
+    yield "as spaces). When an answer is to be mended, that last message is the request to mend it."
+    yield ""
     yield "| field | type | default | meaning |"
     yield "|---|---|---|---|"
     for f in fields(Reply):
