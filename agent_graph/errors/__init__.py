@@ -190,6 +190,18 @@ class DataDirLocked(Conflict):
     exit_code = 5
 
 
+class DaemonVersionMismatch(Conflict):
+    """A client and the daemon of its data folder are of different versions; stop the daemon, restart the client."""
+
+    exit_code = 5
+
+
+class DaemonSettingsDiffer(Conflict):
+    """A client asks for a model or a host other than those the daemon of its data folder runs with."""
+
+    exit_code = 2
+
+
 class SequenceConflict(Conflict):
     """Another writer has moved the run on."""
 
@@ -232,6 +244,18 @@ class StoreBusy(Upstream):
 
 class StoreFull(Upstream):
     """The disk is full."""
+
+    exit_code = 5
+
+
+class DaemonUnreachable(Upstream):
+    """The daemon of the data folder could not be started, or does not answer."""
+
+    exit_code = 5
+
+
+class DaemonLost(Upstream):
+    """The daemon ended before it had answered; whether it did what was asked is unknown. Runs go on."""
 
     exit_code = 5
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import InvalidRequest
 from agent_graph.tools import socket_wire as wire
+from agent_graph.tools.socket_address import connected
 
 _DEPTH = 1_000
 """Nesting of a reply: more than any limit allows a value, as the owner checked it."""
@@ -61,7 +62,7 @@ class Owner:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         try:
-            connection = wire.connected(self.folder)
+            connection = connected(self.folder / wire.SOCKET_NAME)
         except OSError as error:
             raise ConnectionRefusedError(f"nobody answers at {self.folder / wire.SOCKET_NAME}: {error}") from error
         connection.setblocking(False)
