@@ -54,6 +54,8 @@ class RunRow:
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
+    principal: str = ""
+    """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
         said.append(view(run))
         return call.answered(said[-1], run_id=run.run_id)
 
-    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered)
+    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered,
+                     call.caller.principal)  # fmt: skip
     await deps.supervisor.ask(row.run_id, command)
     return said[-1]

@@ -78,7 +78,8 @@ async def started(call: Call[Any]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, budgets=held, policy=policy, answer=answer if call.key else None, key=call.key,
+        started_by=call.caller.client, principal=call.caller.principal, budgets=held, policy=policy,
+        answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row, policy)
 
