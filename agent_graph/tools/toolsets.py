@@ -2,7 +2,7 @@
 
 A tool is a function under `registry.tool` in some module of this package: each module here is imported, so that adding
 a tool is adding its file. Its place in the list is its place in `ORDER`, which names the tools of the contract that are
-still to come too.
+still to come too. The operator's own tools have none: no assistant is shown them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ ORDER: Final = (
     "graph_paths", "graph_test", "graph_run_fork", "graph_run_compare",
     # connect
     "graph_connection_list", "graph_connection_describe", "graph_node_try",
-    # operator: shown to no assistant
-    "graph_run_pin", "graph_run_export", "graph_store_prune", "graph_template_promote",
 )  # fmt: skip
 
 for _module in sorted(found.name for found in pkgutil.iter_modules(tools.__path__)):
