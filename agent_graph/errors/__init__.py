@@ -24,6 +24,14 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
+from agent_graph.errors.door import AddressInUse as AddressInUse
+from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
+from agent_graph.errors.door import BodyTooLarge as BodyTooLarge
+from agent_graph.errors.door import HostNotAllowed as HostNotAllowed
+from agent_graph.errors.door import InsufficientScope as InsufficientScope
+from agent_graph.errors.door import TokenNotFound as TokenNotFound
+from agent_graph.errors.door import TooManyRequests as TooManyRequests
 
 
 class InvalidArgument(InvalidRequest):

@@ -74,8 +74,8 @@ class RunStore(Protocol):
         `IdempotencyConflict` (same key, another request) and `AlreadyAnswered` (same key, same request)."""
         ...
 
-    async def get(self, run_id: str) -> RunRow:
-        """Raises `RunNotFound`."""
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        """Raises `RunNotFound`, with `principal` also for a run that another has started."""
         ...
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
@@ -111,8 +111,8 @@ class RunStore(Protocol):
         again, those of some runs left out."""
         ...
 
-    async def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
+    async def counts(self, *, principal: str = "") -> dict[str, int]:
+        """How many runs have each status, with `principal` of those it has started."""
         ...
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
@@ -138,9 +138,9 @@ class CheckpointStore(Protocol):
 
 
 class ApprovalStore(Protocol):
-    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
+    async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
-        Raises `ApprovalNotFound`."""
+        Raises `ApprovalNotFound`, with `principal` also for one of a run that another has started."""
         ...
 
     async def list(

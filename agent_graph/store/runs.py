@@ -73,6 +73,8 @@ SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) 
 LATEST: Final = "SELECT seq, digest, CAST(data AS BLOB) FROM snapshots WHERE run_no = ?"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+# the same, of the runs one has started
+COUNTS_OF: Final = "SELECT status, count(*) FROM runs WHERE principal = ? GROUP BY status"
 
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
@@ -118,8 +120,8 @@ class SqliteRuns:
             if len(self._places) > _PLACES_KEPT:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
-    async def get(self, run_id: str) -> RunRow:
-        return self._seen(await self._database.read(partial(find_row, run_id)))
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        return self._seen(await self._database.read(partial(find_row, run_id, principal=principal)))
 
     def _seen(self, row: RunRow) -> RunRow:
         error = self._aside.get(row.run_id)
@@ -156,8 +158,9 @@ class SqliteRuns:
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
         return await self._database.read(partial(next_wake, passing_over))
 
-    async def counts(self) -> dict[str, int]:
-        return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
+    async def counts(self, *, principal: str = "") -> dict[str, int]:
+        query = (COUNTS_OF, (principal,)) if principal else (COUNTS,)
+        return dict(await self._database.read(lambda connection: connection.execute(*query).fetchall()))
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)

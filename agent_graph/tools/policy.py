@@ -41,7 +41,8 @@ class CheckParams(Params):
 
 
 @tool(
-    "graph_policy_check", CheckParams, title="Check a graph against the policy", read_only=True, idempotent=True,
+    "graph_policy_check", CheckParams, title="Check a graph against the policy", scope="runs:read", read_only=True,
+    idempotent=True,
     description="""Would this server let a run of this graph start? Answers allow, deny or review (a person may start
     it), every rule it goes against, the policy in force and a forecast of calls, tokens and time. The same check is
     made at every start. Example: {"graph_id": "my_council"}""",

@@ -17,7 +17,7 @@ class ResumeParams(Params):
 
 
 @tool(
-    "graph_run_resume", ResumeParams, title="Resume a run", idempotent=True, open_world=True,
+    "graph_run_resume", ResumeParams, title="Resume a run", scope="runs:write", idempotent=True, open_world=True,
     description="""Have an interrupted run go on now, for example when its model host is back; what was answered is
     not asked again. On a live run it changes nothing and says so (resumed false); a run that has ended is refused.
     Example: {"run_id": "run-..."}""",

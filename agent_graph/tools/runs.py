@@ -50,7 +50,7 @@ class StartParams(Params):
 
 
 @tool(
-    "graph_run_start", StartParams, title="Start a run", open_world=True,
+    "graph_run_start", StartParams, title="Start a run", scope="runs:write", open_world=True,
     description="""Start a run of a stored graph and answer its run_id at once; the run goes on by itself. Follow it
     with graph_run_wait, never by calling graph_run_get in a loop. Example: {"graph_id": "my_council", "input": "Should
     we adopt a monorepo?"}""",
@@ -111,7 +111,7 @@ class GetParams(Params):
 
 
 @tool(
-    "graph_run_get", GetParams, title="Get a run", read_only=True, idempotent=True,
+    "graph_run_get", GetParams, title="Get a run", scope="runs:read", read_only=True, idempotent=True,
     description="""One run: status, times, usage, error, pending approvals, what it waits for; once it has ended, its
     result, and in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
     {"run_id": "run-..."}""",
@@ -168,7 +168,7 @@ class ListParams(Params):
 
 
 @tool(
-    "graph_run_list", ListParams, title="List runs", read_only=True, idempotent=True,
+    "graph_run_list", ListParams, title="List runs", scope="runs:read", read_only=True, idempotent=True,
     description="""Runs, newest first, filtered by status, graph or thread. Example: {"status": "waiting"}""",
 )  # fmt: skip
 async def graph_run_list(call: Call[ListParams]) -> JsonObject:
@@ -191,7 +191,7 @@ class CancelParams(Params):
 
 
 @tool(
-    "graph_run_cancel", CancelParams, title="Cancel a run", destructive=True, idempotent=True,
+    "graph_run_cancel", CancelParams, title="Cancel a run", scope="runs:write", destructive=True, idempotent=True,
     description="""End a run: calls in flight are closed, pending approvals withdrawn, what was finished stays. A run
     that has ended is left as it is. Example: {"run_id": "run-...", "reason": "wrong question"}""",
 )  # fmt: skip

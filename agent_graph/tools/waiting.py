@@ -40,7 +40,7 @@ class WaitParams(Params):
 
 
 @tool(
-    "graph_run_wait", WaitParams, title="Wait for a run", read_only=True, idempotent=True,
+    "graph_run_wait", WaitParams, title="Wait for a run", scope="runs:read", read_only=True, idempotent=True,
     description="""Wait up to 45 s for a run to end (until terminal), to end or need a person (waiting) or to move
     (event); answers the run, whom it waits for (run.waiting_for) and its new events. Use waiting where the graph has
     gates: terminal waits on while nobody decides. timed_out true means: call again with next_cursor. Status
