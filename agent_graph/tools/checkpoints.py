@@ -27,7 +27,8 @@ class CheckpointParams(Params):
 
 
 @tool(
-    "graph_run_checkpoint", CheckpointParams, title="Check a run's snapshot", scope="runs:read", read_only=True, idempotent=True,
+    "graph_run_checkpoint", CheckpointParams, title="Check a run's snapshot", scope="runs:read", read_only=True,
+    idempotent=True,
     description="""The snapshot that is kept of a run (the latest, made every 64 events or so): after which event, its
     size and digest. It is checked against its digest and against the run's events before this answers; a short run
     has none (CHECKPOINT_NOT_FOUND). For the state itself use graph_run_state. Example: {"run_id": "run-..."}""",
