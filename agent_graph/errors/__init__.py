@@ -128,6 +128,10 @@ class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
 
+class CheckpointNotFound(NotFound):
+    """No snapshot of the run is kept, or none after that event."""
+
+
 class SignalNotFound(NotFound):
     """No node of the run's graph waits for messages of that name."""
 
@@ -302,6 +306,10 @@ class CapabilityMissing(Upstream):
 
 class StoreCorrupt(Corrupt):
     """The database, or one run in it, is damaged; or the file is gone."""
+
+
+class CheckpointIntegrityFailure(Corrupt):
+    """The snapshot is not what was written, or not what the events say."""
 
 
 class StoreNewer(Corrupt):
