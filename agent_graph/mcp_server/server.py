@@ -16,6 +16,8 @@ from agent_graph.mcp_server.instructions import INSTRUCTIONS
 from agent_graph.mcp_server.prompts import serving as prompts
 from agent_graph.mcp_server.resources import serving as resources
 from agent_graph.mcp_server.schemas import OUTPUT_SCHEMA, input_schema
+from agent_graph.mcp_server.subscriptions import legacy, listening
+from agent_graph.mcp_server.subscriptions.hub import Hub
 from agent_graph.tools import registry
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.registry import Envelope, Tool
@@ -45,6 +47,9 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
     )  # fmt: skip
     for serve in (resources.serve, prompts.serve, completion.serve):
         serve(server, deps)
+    hub = Hub(deps)
+    legacy.serve(server, deps, hub)
+    listening.serve(server, deps, hub)
     return server
 
 
