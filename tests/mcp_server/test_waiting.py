@@ -4,78 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from mcp import MCPError, types
-from mcp.shared.memory import create_client_server_memory_streams
-from mcp.shared.message import SessionMessage
 
 from agent_graph.core.limits import DEFAULTS
-from agent_graph.mcp_server.server import build
 from agent_graph.tools import waiting
-from agent_graph.tools.deps import Deps
 from tests.fakes.opened import Tools, opened
 from tests.mcp_server.conftest import ERAS, connected
 from tests.mcp_server.test_server import Held
+from tests.mcp_server.wire import wired
 from tests.tools.specs import echo, gated
-
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "0"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-
-
-class Wire:
-    """A client that sends messages and keeps whatever comes."""
-
-    def __init__(self, era: str, streams: Any) -> None:
-        self._era = era
-        self._read, self._write = streams
-        self.seen: list[Any] = []
-
-    async def send(self, method: str, request_id: int | None = None, **params: Any) -> None:
-        if self._era == "auto":
-            params = {**params, "_meta": {**META, **params.get("_meta", {})}}
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-        if request_id is not None:
-            message["id"] = request_id
-        await self._write.send(SessionMessage(types.jsonrpc_message_adapter.validate_python(message)))
-
-    async def answer(self, request_id: int) -> Any:
-        while True:
-            item = await self._read.receive()
-            message = item.message.model_dump(by_alias=True, exclude_unset=True)
-            self.seen.append(message)
-            if message.get("id") == request_id:
-                return message
-
-    async def call(self, request_id: int, tool: str, meta: dict[str, Any] | None = None, **arguments: Any) -> None:
-        more = {"_meta": meta} if meta else {}
-        await self.send("tools/call", request_id, name=tool, arguments=arguments, **more)
-
-    def progress(self) -> list[Any]:
-        return [one["params"] for one in self.seen if one.get("method") == "notifications/progress"]
-
-
-@asynccontextmanager
-async def wired(deps: Deps, era: str) -> AsyncIterator[Wire]:
-    server = build(deps)
-    async with create_client_server_memory_streams() as (ours, theirs):
-        serving = asyncio.create_task(server.run(*theirs, server.create_initialization_options()))
-        wire = Wire(era, ours)
-        if era == "legacy":
-            info = {"name": "wire", "version": "0"}
-            await wire.send("initialize", 0, protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
-            await wire.answer(0)
-            await wire.send("notifications/initialized")
-        yield wire
-        await ours[1].aclose()
-        await serving
 
 
 @pytest.mark.parametrize("era", ERAS)
