@@ -9,7 +9,6 @@ from typing import Any, Final
 from mcp import MCPError, types
 from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.mcp_server.answers import answer
@@ -20,6 +19,8 @@ from agent_graph.tools import registry
 from agent_graph.tools.deps import Caller, Deps
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
+SINCE: Final = "2026-07-28"
+"""The first revision that has extensions on its requests; revisions are dates and sort as such."""
 REASON: Final = "the client cancelled the task"
 BECOMES: Final = "graph_execute"
 """The tool whose call becomes a task: the one that waits for a run's whole result. The others answer soon by
@@ -76,7 +77,7 @@ def declared(context: Context) -> bool:
     """Whether the client said on this very request that it knows tasks."""
     capabilities = context.session.client_capabilities
     known = capabilities.extensions if capabilities else None
-    return context.protocol_version in MODERN_PROTOCOL_VERSIONS and EXTENSION in (known or {})
+    return context.protocol_version >= SINCE and EXTENSION in (known or {})
 
 
 def asks(context: Context) -> bool:
@@ -88,7 +89,7 @@ def asks(context: Context) -> bool:
 
 def require(context: Context) -> None:
     """Raises `MCPError`: the method is not there in older revisions, and for clients that did not declare it."""
-    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+    if context.protocol_version < SINCE:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
     if not declared(context):
         wanted = types.ClientCapabilities(extensions={EXTENSION: {}})
