@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from mcp import MCPError
 from agent_graph import __version__
 from agent_graph.core.spec import json_schema
 from agent_graph.mcp_server.resources import pages
-from agent_graph.mcp_server.resources.serving import static_resources
+from agent_graph.mcp_server.resources.serving import recent, static_resources
+from agent_graph.mcp_server.resources.statement import Unreadable, read
 from agent_graph.mcp_server.resources.table import TABLE, Read, find
+from agent_graph.tools import registry
+from agent_graph.tools.deps import Caller
 from agent_graph.tools.registry import TOOLS
-from tests.fakes.opened import opened
+from tests.fakes.opened import Tools, opened
 from tests.mcp_server.conftest import ERAS, Assistant, connected
 from tests.tools.specs import echo, gated, keep
 
@@ -235,6 +239,42 @@ async def test_the_forms_of_addresses_are_the_rows_of_the_table(era: str) -> Non
         forms = (await assistant.client.list_resource_templates()).resource_templates
         assert [form.uri_template for form in forms] == [row.uri for row in TABLE if row.parts]
         assert all(form.description and form.title for form in forms)
+
+
+async def test_another_principals_run_reads_like_one_that_does_not_exist() -> None:
+    ada, bob = (Caller("assistant", principal=name, scopes=frozenset({"runs:read", "runs:write"}))
+                for name in ("ada", "bob"))  # fmt: skip
+    async with opened() as deps:
+        await Tools(deps).ok("graph_create", spec=gated())
+        run_id = await Tools(deps, ada).run("gated", {"draft": "x"})
+        await Tools(deps, ada).ok("graph_run_wait", run_id=run_id, until="waiting")
+        assert json.loads((await read(deps, f"graph://runs/{run_id}", caller=ada)).text)["data"]["observed"]
+        pending = json.loads((await read(deps, "graph://approvals/pending", caller=bob)).text)
+        assert pending["data"]["approvals"] == []
+        for uri in (f"graph://runs/{run_id}", "graph://runs/run-none"):
+            with pytest.raises(Unreadable) as unread:
+                await read(deps, uri, caller=bob)
+            assert unread.value.refusal["error_code"] == "RUN_NOT_FOUND"
+        listed = [resource.uri for resource in await recent(deps, bob)]
+        assert listed == ["graph://graphs/gated"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_bug_of_ours_is_an_internal_error_that_discloses_nothing(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(call: Any) -> Any:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setitem(TOOLS, "graph_list", replace(TOOLS["graph_list"], run=breaks))
+    monkeypatch.setattr(registry.log, "exception", lambda *said: None)
+    async with opened() as deps, connected(deps, era) as assistant:
+        with pytest.raises(MCPError) as error:
+            await assistant.client.read_resource("graph://graphs")
+        assert error.value.error.code == -32603
+        assert error.value.error.data["error_code"] == "INTERNAL"
+        assert "secret" not in str(error.value.error)
+        assert (await assistant.client.list_resources()).resources, "what else there is can be listed all the same"
 
 
 def test_the_table_names_tools_that_are_there_and_only_read() -> None:
