@@ -24,6 +24,10 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.daemon import DaemonLost as DaemonLost
+from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
+from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable
+from agent_graph.errors.daemon import DaemonVersionMismatch as DaemonVersionMismatch
 from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
 from agent_graph.errors.door import AddressInUse as AddressInUse
 from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
@@ -214,18 +218,6 @@ class DataDirLocked(Conflict):
     exit_code = 5
 
 
-class DaemonVersionMismatch(Conflict):
-    """A client and the daemon of its data folder are of different versions; stop the daemon, restart the client."""
-
-    exit_code = 5
-
-
-class DaemonSettingsDiffer(Conflict):
-    """A client asks for a model or a host other than those the daemon of its data folder runs with."""
-
-    exit_code = 2
-
-
 class SequenceConflict(Conflict):
     """Another writer has moved the run on."""
 
@@ -268,18 +260,6 @@ class StoreBusy(Upstream):
 
 class StoreFull(Upstream):
     """The disk is full."""
-
-    exit_code = 5
-
-
-class DaemonUnreachable(Upstream):
-    """The daemon of the data folder could not be started, or does not answer."""
-
-    exit_code = 5
-
-
-class DaemonLost(Upstream):
-    """The daemon ended before it had answered; whether it did what was asked is unknown. Runs go on."""
 
     exit_code = 5
 
