@@ -26,10 +26,10 @@ def answer(request_id: Any, params: dict[str, Any]) -> bytes | None:
     with open(FILE, encoding="utf-8") as file:
         facts = json.load(file)
     result = {
-        "protocolVersion": asked if asked in facts["versions"] else facts["versions"][-1],
         "capabilities": facts["capabilities"],
-        "serverInfo": {**facts["server_info"], "version": __version__},
         "instructions": INSTRUCTIONS,
+        "protocolVersion": asked if asked in facts["versions"] else facts["versions"][-1],
+        "serverInfo": {**facts["server_info"], "version": __version__},
     }
     body = {"jsonrpc": "2.0", "id": request_id, "result": result}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
