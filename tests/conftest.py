@@ -52,6 +52,8 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _refuse_skip(report)
+    # What a test had logged may be no valid text, and could not be sent to the process that tells of it.
+    report.sections = [(title, said.encode(errors="backslashreplace").decode()) for title, said in report.sections]
     return report
 
 
