@@ -52,8 +52,8 @@ class Inspector:
         if self.newer:
             given: tuple[str, ...] = ("--tool-args-json", json.dumps(arguments))
         else:
-            pairs = (f"{name}={each if isinstance(each, str) else json.dumps(each)}" for name, each in arguments.items())
-            given = ("--tool-arg", *pairs) if arguments else ()
+            pairs = [f"{key}={each if isinstance(each, str) else json.dumps(each)}" for key, each in arguments.items()]
+            given = ("--tool-arg", *pairs) if pairs else ()
         said = await self._said("--method", "tools/call", "--tool-name", tool, *given)
         return (said["result"] if self.newer else said)["structuredContent"]
 

@@ -46,6 +46,10 @@ async def judged(program: Program, url: str, folder: Path, *arguments: str) -> R
     )  # fmt: skip
     said, _ = await asyncio.wait_for(process.communicate(), SUITE_S)
     assert b"=== SUMMARY ===" in said, said.decode(errors="replace")[-2_000:]
+    return _report(folder)
+
+
+def _report(folder: Path) -> Report:
     passed, failed = 0, dict[str, list[str]]()
     for file in sorted(folder.glob("server-*/checks.json")):
         scenario = file.parent.name.removeprefix("server-").rpartition("-20")[0]
