@@ -28,6 +28,7 @@ class RunAccepted(Fact):
     limits: JsonObject = field(default_factory=dict)
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
+    started_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
