@@ -38,7 +38,7 @@ FORMAT = 17
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
-    "partly", "reminders", "started_as",
+    "partly", "reminders", "started_as", "principal",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 

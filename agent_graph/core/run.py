@@ -100,6 +100,8 @@ class Run:
     thread_id: str = ""
     model: str = ""
     started_by: str = ""
+    principal: str = ""
+    """The authenticated one who started it, "" for the local user."""
     started_as: str = ""
     """The local user's name, where nobody was authenticated."""
     limits: Limits = DEFAULTS

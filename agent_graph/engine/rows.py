@@ -17,7 +17,7 @@ def run_row(graph: Graph, run: Run, *, created_at_ms: int) -> RunRow:
         run_id=run.run_id, graph_id=graph.name, graph_version=graph.version, thread_id=run.thread_id, status=status,
         seq=run.seq, created_at_ms=created_at_ms, started_at_ms=run.started_at_ms, finished_at_ms=run.finished_at_ms,
         error=run.error, final_state=final_state(run), usage=usage(run), wake_at_ms=wake_ms(run),
-        budget={} if run.ledger is None else run.ledger.view(),
+        budget={} if run.ledger is None else run.ledger.view(), principal=run.principal,
     )  # fmt: skip
 
 
@@ -42,5 +42,6 @@ def approval_row(graph: Graph, run: Run, gate: Gate) -> ApprovalRow:
         subject=gate.subject, subject_digest=gate.subject_digest, allowed_decisions=gate.allowed_decisions,
         quorum=gate.quorum, channels=gate.channels, status=gate.status,  # type: ignore[arg-type]  # the contract's words
         created_at_ms=gate.opened_at_ms, expires_at_ms=gate.expires_at_ms, votes=tuple(gate.votes),
-        decision=gate.decision,
+        decision=gate.decision, self_approval=gate.self_approval, subject_schema=gate.subject_schema,
+        edited=gate.edited, original=gate.original, closed_at_ms=gate.closed_at_ms,
     )  # fmt: skip

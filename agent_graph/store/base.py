@@ -98,10 +98,11 @@ class RunStore(Protocol):
         statuses: Sequence[str] = (),
         graph_id: str = "",
         thread_id: str = "",
+        principal: str = "",
         limit: int = 50,
         cursor: str | None = None,
     ) -> tuple[tuple[RunRow, ...], str | None]:
-        """Newest first."""
+        """Newest first; what is "" or () filters nothing."""
         ...
 
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
@@ -140,11 +141,13 @@ class ApprovalStore(Protocol):
         run_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
+        principal: str = "",
         now_ms: int | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
-        """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
+        """Oldest first; `audience` is one that an approval names, `principal` who started its run; `now_ms` as in
+        `get`, for `statuses` too."""
         ...
 
 

@@ -54,6 +54,8 @@ class RunRow:
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
+    principal: str = ""
+    """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,12 @@ class ApprovalRow:
     expires_at_ms: int
     votes: tuple[JsonObject, ...] = ()
     decision: JsonObject | None = None
+    self_approval: bool = True
+    subject_schema: JsonObject = field(default_factory=dict)
+    edited: bool = False
+    original: JsonValue = None
+    """The subject before it was edited."""
+    closed_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

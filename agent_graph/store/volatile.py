@@ -18,7 +18,8 @@ from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.db import Database, Job, look, transact
-from agent_graph.store.runs import SqliteRuns, find_row, write_commit
+from agent_graph.store.run_rows import find_row
+from agent_graph.store.runs import SqliteRuns, write_commit
 from agent_graph.store.sqlite_errors import store_error
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from agent_graph.engine.commands import Cancel, Resume
 from agent_graph.errors import RunTerminal, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
-from agent_graph.tools.deps import Deps
+from agent_graph.tools.deps import Deps, local_user
 from agent_graph.tools.history import event_page
 from agent_graph.tools.params import (
     BudgetsParam,
@@ -68,7 +68,9 @@ async def graph_run_start(call: Call[StartParams]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, budgets=held, policy=policy, answer=answer if call.key else None, key=call.key,
+        started_by=call.caller.client, principal=call.caller.principal,
+        started_as="" if call.caller.principal else local_user(), budgets=held, policy=policy,
+        answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row, policy)
 

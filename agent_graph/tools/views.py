@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agent_graph.core import images
 from agent_graph.core.budgets import WALL_CLOCK
+from agent_graph.core.deciding import how_to_decide
 from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
@@ -38,6 +39,8 @@ def run_row(row: RunRow) -> JsonObject:
         "thread_id": row.thread_id, "created_at": rfc3339(row.created_at_ms), "created_at_ms": row.created_at_ms,
         "finished_at": rfc3339(row.finished_at_ms), "finished_at_ms": row.finished_at_ms,
     }  # fmt: skip
+    if row.principal:
+        body["principal"] = row.principal
     if row.error is not None:
         body["error"] = row.error
     return body
@@ -55,6 +58,8 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
         "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall},
         "budget": _budget(row.budget, wall),
     }  # fmt: skip
+    if row.principal:
+        body["principal"] = row.principal
     if row.pinned:
         body["pinned"] = True
     if row.first_seq:
@@ -74,22 +79,27 @@ def _budget(budget: Mapping[str, Any], wall_clock_ms: int) -> JsonObject:
     return body
 
 
-def approval(row: ApprovalRow) -> JsonObject:
-    """An approval, and no other run state."""
+def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
+    """An approval, and no other run state; `console` is the address at which it can be decided too, if there is one."""
     body: JsonObject = {
         "approval_id": row.approval_id, "run_id": row.run_id, "graph_id": row.graph_id,
         "graph_version": row.graph_version, "node_id": row.node_id, "node_path": row.node_path,
         "audience": list(row.audience), "prompt": row.prompt, "subject": row.subject,
         "subject_digest": row.subject_digest, "allowed_decisions": list(row.allowed_decisions), "quorum": row.quorum,
-        "channels": list(row.channels), "status": row.status, "created_at_ms": row.created_at_ms,
-        "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
+        "channels": list(row.channels), "self_approval": row.self_approval, "round": row.round, "status": row.status,
+        "created_at_ms": row.created_at_ms, "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
     }  # fmt: skip
+    if row.edited:
+        body["original_subject"] = row.original
+    if row.subject_schema:
+        body["subject_schema"] = row.subject_schema
     if row.decision is not None:
         body["decision"] = row.decision
+    if row.closed_at_ms is not None:
+        body["closed_at_ms"] = row.closed_at_ms
     if row.status == "pending":
-        body["how_to_decide"] = (
-            f"ask your human, then call graph_approval_decide with approval_id {row.approval_id}; "
-            f"or on a terminal: agent-graph approvals decide {row.approval_id} {row.allowed_decisions[0]}"
+        body["how_to_decide"] = how_to_decide(
+            row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console
         )
     return body
 
