@@ -165,8 +165,8 @@ def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Ite
         if isinstance(way, list):
             yield from (Way(node.id, target, (name,), name) for target in dict.fromkeys(way or [END]))
     if isinstance(node.config.on_expire, dict):
-        targets = dict.fromkeys(node.config.on_expire["goto"] or [END])
-        yield from (Way(node.id, target, ("expired",), "expired") for target in targets)
+        goto = dict.fromkeys(node.config.on_expire["goto"] or [END])
+        yield from (Way(node.id, target, ("expired",), "expired") for target in goto)
 
 
 def _elsewhere(node: Node) -> tuple[str, str, list[str]] | None:

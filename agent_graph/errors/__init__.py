@@ -214,14 +214,6 @@ class ApprovalSelfDecision(Refused):
     """Whoever started the run may not decide this."""
 
 
-class ApproverRequired(Refused):
-    """The gate is closed to models, so an approver's secret has to come with the decision."""
-
-
-class ApproverSecretWrong(Refused):
-    """The approver's name or secret is wrong, or was wrong too often."""
-
-
 class AuthenticatedOperatorRequired(Refused):
     """Only the operator may do this."""
 

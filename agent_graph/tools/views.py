@@ -86,9 +86,13 @@ def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
         "graph_version": row.graph_version, "node_id": row.node_id, "node_path": row.node_path,
         "audience": list(row.audience), "prompt": row.prompt, "subject": row.subject,
         "subject_digest": row.subject_digest, "allowed_decisions": list(row.allowed_decisions), "quorum": row.quorum,
-        "channels": list(row.channels), "self_approval": row.self_approval, "round": row.round, "status": row.status,
-        "created_at_ms": row.created_at_ms, "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
+        "channels": list(row.channels), "status": row.status, "created_at_ms": row.created_at_ms,
+        "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
     }  # fmt: skip
+    if row.round > 1:
+        body["round"] = row.round
+    if not row.self_approval:
+        body["self_approval"] = False
     if row.edited:
         body["original_subject"] = row.original
     if row.subject_schema:

@@ -124,7 +124,8 @@ FACTS: dict[str, FactType] = {
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
         FiringCancelled,
         ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn,
-        MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived,
+        Warned,
     )
 }  # fmt: skip
 

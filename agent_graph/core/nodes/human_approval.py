@@ -144,7 +144,7 @@ def reads(config: Config) -> Sequence[Read]:
 
 
 def writes(node_id: str, config: Config) -> Sequence[str]:
-    """The path of the decision: `output_key`, else the node's id as one key; and the subject's where it can be edited."""
+    """The path of the decision: `output_key`, else the node's id as one key; then the subject's, if it can change."""
     decision = config.output_key or (pointer(node_id) if "." in node_id else node_id)
     subject = _subject_place(config) if _edits(config) else ""
     return [decision, subject] if subject else [decision]
