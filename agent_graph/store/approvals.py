@@ -49,9 +49,10 @@ class SqliteApprovals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
-        values = {"approval_id": approval_id, "now_ms": _now(now_ms), "fetched": 1}
-        rows = await self._database.read(partial(_select, [IS], values))
+    async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
+        values = {"approval_id": approval_id, "principal": principal, "now_ms": _now(now_ms), "fetched": 1}
+        wanted = [IS, OF_PRINCIPAL] if principal else [IS]
+        rows = await self._database.read(partial(_select, wanted, values))
         if not rows:
             raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
         return rows[0][1]

@@ -25,9 +25,10 @@ OF_PRINCIPAL: Final = "principal = :principal"
 BEFORE: Final = "run_no < :before"
 
 
-def find_row(run_id: str, connection: sqlite3.Connection) -> RunRow:
-    """The row of a run; raises `RunNotFound`."""
-    rows = _select([IS], {"run_id": run_id, "fetched": 1}, connection)
+def find_row(run_id: str, connection: sqlite3.Connection, *, principal: str = "") -> RunRow:
+    """The row of a run; raises `RunNotFound`, with `principal` also where another has started it."""
+    wanted = [IS, OF_PRINCIPAL] if principal else [IS]
+    rows = _select(wanted, {"run_id": run_id, "principal": principal, "fetched": 1}, connection)
     if not rows:
         raise not_found(run_id)
     return rows[0][1]

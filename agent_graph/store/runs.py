@@ -69,10 +69,12 @@ EVENTS: Final = """
 SELECT event_no, CAST(body AS BLOB) FROM events WHERE event_no >= ? AND event_no < ? ORDER BY event_no LIMIT ?"""
 # replaces a run's snapshot
 SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) VALUES (?, ?, ?, ?)"
-# a run's latest snapshot
-LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
+# a run's latest snapshot, as bytes whatever was done to it
+LATEST: Final = "SELECT seq, digest, CAST(data AS BLOB) FROM snapshots WHERE run_no = ?"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+# the same, of the runs one has started
+COUNTS_OF: Final = "SELECT status, count(*) FROM runs WHERE principal = ? GROUP BY status"
 
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
@@ -118,8 +120,8 @@ class SqliteRuns:
             if len(self._places) > _PLACES_KEPT:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
-    async def get(self, run_id: str) -> RunRow:
-        return self._seen(await self._database.read(partial(find_row, run_id)))
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        return self._seen(await self._database.read(partial(find_row, run_id, principal=principal)))
 
     def _seen(self, row: RunRow) -> RunRow:
         error = self._aside.get(row.run_id)
@@ -156,8 +158,9 @@ class SqliteRuns:
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
         return await self._database.read(partial(next_wake, passing_over))
 
-    async def counts(self) -> dict[str, int]:
-        return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
+    async def counts(self, *, principal: str = "") -> dict[str, int]:
+        query = (COUNTS_OF, (principal,)) if principal else (COUNTS,)
+        return dict(await self._database.read(lambda connection: connection.execute(*query).fetchall()))
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)
@@ -248,7 +251,7 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     if _first(run_no, connection):
         raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
     snapshot, first = None, 0
@@ -267,14 +270,14 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
 
 
 def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connection) -> tuple[StoredEvent, ...]:
-    run_no, count, _, _ = _existing(run_id, connection)
+    run_no, count, _, _ = existing(run_id, connection)
     if first_seq >= count:
         return ()
     return tuple(chain.read(run_id, one) for one in stored(run_no, connection, first_seq=first_seq, limit=limit))
 
 
 def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     first = _first(run_no, connection)
     return chain.first_damaged(stored(run_no, connection), first=first, count=count, head=head)
 
@@ -284,7 +287,7 @@ def _first(run_no: int, connection: sqlite3.Connection) -> int:
     return int(first)
 
 
-def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
+def existing(run_id: str, connection: sqlite3.Connection) -> Place:
     found = connection.execute(PLACE, (run_id,)).fetchone()
     if found is None:
         raise not_found(run_id)

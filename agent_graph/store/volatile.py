@@ -97,8 +97,9 @@ class VolatileRuns(SqliteRuns):
         self._memory.settle()
         return await super().commit(commit)
 
-    async def get(self, run_id: str) -> RunRow:
-        known, ahead = self._seen(self._memory.peek(partial(find_row, run_id))), self._ahead.get(run_id)
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        known = self._seen(self._memory.peek(partial(find_row, run_id, principal=principal)))
+        ahead = self._ahead.get(run_id)
         if ahead is None:
             return known
         row = ahead.row

@@ -32,7 +32,7 @@ class ListParams(Params):
 
 
 @tool(
-    "graph_approval_list", ListParams, title="List approvals", read_only=True, idempotent=True,
+    "graph_approval_list", ListParams, title="List approvals", scope="runs:read", read_only=True, idempotent=True,
     description="""What waits for a person's decision (or was decided), oldest first, with the prompt and exactly what
     will happen if approved. Show these to your human. Example: {"status": "pending"}""",
 )  # fmt: skip
@@ -54,7 +54,7 @@ class GetParams(Params):
 
 
 @tool(
-    "graph_approval_get", GetParams, title="Get an approval", read_only=True, idempotent=True,
+    "graph_approval_get", GetParams, title="Get an approval", scope="runs:read", read_only=True, idempotent=True,
     description="""One approval: prompt, subject (exactly what will happen if approved) and its digest, votes, status.
     Example: {"approval_id": "apr-..."}""",
 )  # fmt: skip
@@ -82,7 +82,7 @@ class DecideParams(Params):
 
 
 @tool(
-    "graph_approval_decide", DecideParams, title="Decide an approval", destructive=True,
+    "graph_approval_decide", DecideParams, title="Decide an approval", scope="approvals:decide", destructive=True,
     description="""Record a person's vote on a pending approval; once it is decided the run goes on. Relay your human's
     word, never decide yourself. edit approves the subject with a JSON Patch applied. Where a gate takes no word of a
     model (APPROVAL_CHANNEL_NOT_ALLOWED) tell your human how_to_decide. Later decisions are refused and change nothing.

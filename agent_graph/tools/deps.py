@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.policy.book import PolicyBook
+from agent_graph.core.run import Run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.commands import Command
 from agent_graph.engine.models import Models
-from agent_graph.engine.supervisor import Supervisor
-from agent_graph.store.base import Store
+from agent_graph.engine.shell import Shell
+from agent_graph.errors import StoreCorrupt
+from agent_graph.store.base import Answered, RunRow, Store
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
 """Takes a count that rises and a sentence."""
-SCOPES: Final = frozenset({"runs:read", "runs:write", "approvals:decide", "admin"})
+ADMIN: Final = "admin"
+SCOPES: Final = frozenset({"runs:read", "runs:write", "approvals:decide", ADMIN})
 """What a caller may be allowed: to read, to change and to decide what is its own, and to see and do all."""
+Sharing: TypeAlias = Literal["none", "approvals", "all"]
+"""What one principal sees of another: nothing, approvals if it may decide, or all."""
 Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 
@@ -33,6 +40,37 @@ def local_user() -> str:
         return ""
 
 
+class Supervising(Protocol):
+    """What of `engine.supervisor.Supervisor` a tool may ask for."""
+
+    @property
+    def shell(self) -> Shell: ...
+
+    async def start(
+        self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
+        principal: str = "", started_as: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        answer: Callable[[RunRow], Answered] | None = None, key: str = "",
+    ) -> RunRow: ...  # fmt: skip
+
+    def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject: ...
+
+    def check_capacity(self) -> None: ...
+
+    async def fold(self, run_id: str) -> tuple[Graph, Run]: ...
+
+    async def ask(self, run_id: str, command: Command) -> Run: ...
+
+    async def write_off(self, run_id: str, damage: StoreCorrupt, reason: str, answered: Answered | None) -> None: ...
+
+    async def wait(self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = ...) -> RunRow: ...
+
+    def load(self) -> dict[str, int]: ...
+
+    def drives(self, run_id: str) -> bool: ...
+
+    async def rest(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Deps:
     """One open data folder and everything over it."""
@@ -41,7 +79,7 @@ class Deps:
     store: Store
     clock: Clock
     catalog: Catalog
-    supervisor: Supervisor
+    supervisor: Supervising
     models: Models
     data_dir: str
     """The data folder, or ``:memory:``."""
@@ -64,3 +102,19 @@ class Caller:
     """Who was authenticated; "" is the local user, whom the operating system has let in."""
     scopes: frozenset[str] = SCOPES
     """Those of `SCOPES` it holds; the local user holds all."""
+    sharing: Sharing = "none"
+    """What the operator lets it see of others."""
+
+    def may(self, scope: str) -> bool:
+        """``admin`` is allowed everything."""
+        return scope in self.scopes or ADMIN in self.scopes
+
+    @property
+    def sees_all(self) -> bool:
+        """Everybody's runs are visible to it."""
+        return not self.principal or ADMIN in self.scopes or self.sharing == "all"
+
+    @property
+    def sees_approvals(self) -> bool:
+        """Everybody's approvals are."""
+        return self.sees_all or (self.sharing == "approvals" and self.may("approvals:decide"))
