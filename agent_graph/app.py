@@ -25,6 +25,7 @@ from agent_graph.errors import CapabilityMissing, ModelNotConfigured, ModelNotFo
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
+from agent_graph.engine.approvers import Approvers
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_wire import SOCKET_NAME
@@ -89,7 +90,7 @@ async def open_app(
             retention.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(), settings.policies,
+            settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server

@@ -136,6 +136,10 @@ class CheckpointNotFound(NotFound):
     """No snapshot of the run is kept, or none after that event."""
 
 
+class ApproverNotFound(NotFound):
+    """There is no approver of that name."""
+
+
 class SignalNotFound(NotFound):
     """No node of the run's graph waits for messages of that name."""
 
@@ -236,6 +240,14 @@ class ApprovalChannelNotAllowed(Refused):
 
 class ApprovalSelfDecision(Refused):
     """Whoever started the run may not decide this."""
+
+
+class ApproverRequired(Refused):
+    """An approver's secret has to come with this."""
+
+
+class ApproverSecretWrong(Refused):
+    """The approver's name or secret is wrong, or was wrong too often; `details.retry_at_ms` says until when."""
 
 
 class AuthenticatedOperatorRequired(Refused):

@@ -18,6 +18,7 @@ from agent_graph.engine.commands import Command
 from agent_graph.engine.models import Models
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
+from agent_graph.engine.approvers import Approvers
 from agent_graph.store.base import Answered, RunRow, Store
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
@@ -88,6 +89,10 @@ class Deps:
     started_at_ms: int = 0
     policies: PolicyBook = field(default_factory=PolicyBook)
     """What graphs are held to before they run."""
+    approvers: Approvers = field(default_factory=Approvers)
+    """Who can prove to be a person at a gate that is closed to models."""
+    console: str = ""
+    """The address at which the console is served, "" where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ class Caller:
     """Those of `SCOPES` it holds; the local user holds all."""
     sharing: Sharing = "none"
     """What the operator lets it see of others."""
+    approver: str = ""
+    """The approver whose secret came with this call and was right."""
 
     def may(self, scope: str) -> bool:
         """``admin`` is allowed everything."""
