@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 
 from agent_graph.core import early, packed, places
 from agent_graph.core.budgets import Ledger
+from agent_graph.core.contributions import Conflict, Entry, Writer
 from agent_graph.core.effects import (
     MISSING,
     Answer,
@@ -29,7 +30,7 @@ from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
-from agent_graph.core.merge import Conflict, Entry, State, Writer
+from agent_graph.core.merge import State
 from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot

@@ -131,16 +131,20 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
-        put_up_with(run, firing)
+        if run.partly or firing.owned is not None:
+            put_up_with(run, firing)
         remove(run, firing)
-        mutexes.release(run, firing)
+        if run.mutexes:
+            mutexes.release(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
-        lost_branches.begin(run, firing, event.at_ms)
+        if frame.graph.extents:
+            lost_branches.begin(run, firing, event.at_ms)
         admit(run, frame)
-        settle(run, frame)
+        if frame.owner is not None or frame.part is not None:
+            settle(run, frame)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:

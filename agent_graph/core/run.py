@@ -186,13 +186,16 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        next_ = any(mutex.following for mutex in self.mutexes.values())
-        going = next_ or self.open or self.out or self.queue or self.pausing
+        if self.lifecycle != "running":
+            return self.lifecycle
+        going = bool(self.open or self.out or self.queue or self.pausing)
+        if going and self.ledger is None:  # nearly always
+            return "running"
+        going = going or any(mutex.following for mutex in self.mutexes.values())
         ends = self.closing or self.losing or self.met or self.ending or self.deadlocked
         moving = ends or (going and not self.stands_still)
-        if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
-            return "waiting"
-        return self.lifecycle
+        waits = not moving and self.frame is not None and self.frame.busy
+        return "waiting" if waits else "running"
 
     @property
     def frame(self) -> Frame | None:

@@ -25,13 +25,15 @@ def usage(run: Run) -> JsonObject:
     """Counts from recorded facts; tokens are "unknown" where some host said nothing."""
     counted = run.usage
     known = counted.unreported == 0
-    return {
+    found: JsonObject = {
         "llm_calls": counted.llm_calls,
         "prompt_tokens": counted.prompt_tokens if known else "unknown",
         "completion_tokens": counted.completion_tokens if known else "unknown",
         "nodes": counted.nodes,
-        **({"cache_hits": counted.cache_hits} if counted.cache_hits else {}),
     }
+    if counted.cache_hits:
+        found["cache_hits"] = counted.cache_hits
+    return found
 
 
 def approval_row(graph: Graph, run: Run, gate: Gate) -> ApprovalRow:
