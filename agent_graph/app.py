@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.connections import Connection, Connections
@@ -25,7 +26,6 @@ from agent_graph.errors import CapabilityMissing, ModelNotConfigured, ModelNotFo
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
-from agent_graph.engine.approvers import Approvers
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_wire import SOCKET_NAME

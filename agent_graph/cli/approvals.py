@@ -208,7 +208,7 @@ async def _asked(
     gate = seen["data"]["approval"]
     more: JsonObject = {"subject_digest": digest} if digest else {}
     if decision == "edit" and gate["status"] == "pending":
-        steps = patch_for(gate["subject"], patch=patch, replacement=subject, limits=desk.settings.limits)
+        steps = await patch_for(gate["subject"], patch=patch, replacement=subject, limits=desk.settings.limits)
         if shown := difference(gate["subject"], steps):
             say(shown)
         more = {"patch": list(steps), "subject_digest": digest or gate["subject_digest"]}

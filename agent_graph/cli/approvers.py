@@ -33,8 +33,8 @@ def add(name: NAME, *, approver: VOUCHER = "", as_json: AsJson = False, data_dir
     """Add an approver, or give one another secret: it is asked for, or read from stdin, one line each (the secret of
     whoever vouches, then the new one)."""
     from agent_graph.cli.proving import new_secret
-    from agent_graph.engine.clock import SystemClock
     from agent_graph.engine.approvers import Approvers, Proof
+    from agent_graph.engine.clock import SystemClock
 
     async def work() -> int:
         folder = _folder(data_dir)
@@ -66,8 +66,8 @@ def list_(*, as_json: AsJson = False, data_dir: DataDir = "") -> None:
 @group.command("remove")
 def remove(name: NAME, *, approver: VOUCHER = "", as_json: AsJson = False, data_dir: DataDir = "") -> None:
     """Remove an approver."""
-    from agent_graph.engine.clock import SystemClock
     from agent_graph.engine.approvers import Approvers
+    from agent_graph.engine.clock import SystemClock
 
     async def work() -> int:
         approvers = Approvers(_folder(data_dir))
@@ -79,12 +79,9 @@ def remove(name: NAME, *, approver: VOUCHER = "", as_json: AsJson = False, data_
 
 
 def _folder(data_dir: str) -> Path:
-    from agent_graph.store.folder import prepare_folder
-
     folder = settings_of(data_dir).data_dir
     if folder is None:
         raise InvalidArgument("a data folder that keeps nothing has no approvers", argument="data-dir")
-    prepare_folder(folder)
     return folder
 
 

@@ -16,8 +16,8 @@ from agent_graph.errors import AgentGraphError, DataDirLocked, StoreBusy
 from agent_graph.tools.socket_client import Owner
 
 if TYPE_CHECKING:
-    from agent_graph.settings import Settings
     from agent_graph.engine.approvers import Proof
+    from agent_graph.settings import Settings
     from agent_graph.tools.deps import Deps
 
 T = TypeVar("T")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-import json
+import os
+import shlex
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 from agent_graph.cli.asking import can_ask
 from agent_graph.cli.output import plain, pretty
@@ -16,7 +19,7 @@ from agent_graph.core.patch import PatchFailed, applied
 from agent_graph.errors import InvalidArgument
 
 
-def patch_for(subject: JsonValue, *, patch: str, replacement: str, limits: Limits) -> list[JsonObject]:
+async def patch_for(subject: JsonValue, *, patch: str, replacement: str, limits: Limits) -> list[JsonObject]:
     """The JSON Patch of an edit: `patch` is its text, or the name of a file after ``@``; `replacement` names a file
     (``-`` is stdin) that holds what is to be in the subject's place. With neither, the person edits it.
 
@@ -29,7 +32,7 @@ def patch_for(subject: JsonValue, *, patch: str, replacement: str, limits: Limit
         if not isinstance(given, list) or not all(isinstance(step, dict) for step in given):
             raise InvalidArgument("a patch is a list of steps, as in RFC 6902", argument="patch")
         return [step for step in given if isinstance(step, dict)]
-    text = read_text(replacement, limits=limits) if replacement else _typed(subject)
+    text = read_text(replacement, limits=limits) if replacement else await _typed(subject)
     return [{"op": "replace", "path": "", "value": _read(text, like=subject, limits=limits)}]
 
 
@@ -59,13 +62,19 @@ def _read(text: str, *, like: JsonValue, limits: Limits) -> JsonValue:
     return parse_json(text, max_bytes=limits.input_bytes, max_depth=limits.json_depth)
 
 
-def _typed(subject: JsonValue) -> str:
+async def _typed(subject: JsonValue) -> str:
+    """The subject as the person leaves it in their editor."""
     if not can_ask():
         raise InvalidArgument("say what the subject is to be: --subject FILE or --patch JSON", argument="subject")
-    import click
-
-    shown = subject if isinstance(subject, str) else json.dumps(subject, ensure_ascii=False, indent=2)
-    typed: Any = click.edit(shown, extension=".txt" if isinstance(subject, str) else ".json")
-    if typed is None:
-        raise InvalidArgument("nothing was saved in the editor; nothing was changed", argument="subject")
-    return str(typed)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / ("subject.txt" if isinstance(subject, str) else "subject.json")
+        file.write_text(pretty(subject), encoding="utf-8")
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
+            code = await process.wait()
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(f"the editor {editor!r} cannot be started: {error}", argument="subject") from error
+        if code:
+            raise InvalidArgument("the editor ended with an error; nothing was changed", argument="subject")
+        return file.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from typing import Any
 from agent_graph.cli.asking import can_ask, line
 from agent_graph.cli.output import say
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.approvers import Approvers, Proof
 from agent_graph.errors import InvalidArgument
 from agent_graph.settings import Settings
-from agent_graph.engine.approvers import Approvers, Proof
 
 
 async def proof_for(settings: Settings, approval: JsonObject, *, approver: str = "") -> Proof | None:

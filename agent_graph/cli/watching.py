@@ -28,8 +28,8 @@ from agent_graph.cli.output import (
 from agent_graph.cli.progress import View
 from agent_graph.cli.proving import proof_for
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.errors import InvalidArgument
 from agent_graph.engine.approvers import Proof
+from agent_graph.errors import InvalidArgument
 
 ENDED: Final = ("completed", "failed", "cancelled")
 CLOSED: Final = ("approval_decided", "approval_expired", "approval_withdrawn")

@@ -23,8 +23,9 @@ from typing import Any, Final
 
 from agent_graph.core.frozen import dataclass
 from agent_graph.errors import ApproverNotFound, ApproverRequired, ApproverSecretWrong, InvalidArgument, StoreUnusable
-from agent_graph.store.folder import PRIVATE_FILE
 
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
 FILE_NAME: Final = "approvers.json"
 LOCK_NAME: Final = "approvers.lock"
 NAME: Final = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
@@ -111,6 +112,7 @@ class Approvers:
         """The book, alone among all processes, written back when it was changed, also by what is refused."""
         if self._folder is None:
             raise StoreUnusable("a data folder that keeps nothing has no approvers")
+        self._folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         with open(self._folder / LOCK_NAME, "a", opener=_private) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             book = self._read()

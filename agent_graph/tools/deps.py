@@ -12,13 +12,13 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.policy.book import PolicyBook
 from agent_graph.core.run import Run
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
 from agent_graph.engine.models import Models
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
-from agent_graph.engine.approvers import Approvers
 from agent_graph.store.base import Answered, RunRow, Store
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]

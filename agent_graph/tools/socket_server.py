@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
-from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
 from agent_graph.engine.approvers import Proof
+from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
 from agent_graph.tools import live, registry
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Caller, Deps
