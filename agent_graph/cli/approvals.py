@@ -173,11 +173,12 @@ def decide(
         since_ms = now_ms()
         async with Desk(settings_of(data_dir, **flags), drives=True, remark=say) as desk:
             seen = await desk.call("graph_approval_get", {"approval_id": approval})
-            if not seen["ok"]:
-                return refuse(seen, as_json=as_json)
-            asked, proof = await _asked(
-                desk, seen, decision, subject=subject, patch=patch, digest=digest, approver=approver
-            )
+            asked: JsonObject = {}
+            proof: Proof | None = None
+            if seen["ok"]:  # else the decision is refused with what is wrong
+                asked, proof = await _asked(
+                    desk, seen, decision, subject=subject, patch=patch, digest=digest, approver=approver
+                )
             answer = await watching.decide(
                 desk, approval, decision, note=note, by=by or (proof.name if proof else ""), proof=proof,
                 more={**asked, **({"on_behalf_of": instead_of} if instead_of else {})},

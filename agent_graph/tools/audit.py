@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.tools.views import rfc3339
 
 COLUMNS: Final = (
@@ -45,11 +45,10 @@ def _of(approval: Any) -> Iterator[tuple[int, JsonObject]]:
     def line(at_ms: int, what: str, **more: Any) -> tuple[int, JsonObject]:
         return at_ms, {"at": rfc3339(at_ms), **named, "what": what, **{k: v for k, v in more.items() if v}}
 
-    votes = approval["votes"]
-    first = votes[0].get("subject_digest") if votes and not votes[0].get("patch") else None
-    asked = first or (approval["subject_digest"] if "original_subject" not in approval else None)
+    edited = "original_subject" in approval
+    asked = digest(approval["original_subject"]) if edited else approval["subject_digest"]
     yield line(approval["created_at_ms"], "opened", subject_digest=asked)
-    for vote in votes:
+    for vote in approval["votes"]:
         yield line(
             vote["at_ms"], "voted", decision=vote["decision"], by=vote["decided_by"], principal=vote.get("principal"),
             on_behalf_of=vote.get("on_behalf_of"), via=vote["via"], note=vote.get("decision_note"),
