@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from mcp import types
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import compact
+from agent_graph.mcp_server.callers import Context, caller_of, granted_to
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
 from agent_graph.mcp_server.schemas import OUTPUT_SCHEMA, input_schema
 from agent_graph.tools import registry
-from agent_graph.tools.deps import Caller, Deps, Progress
+from agent_graph.tools.deps import Deps
 from agent_graph.tools.registry import Envelope, Tool
 from agent_graph.tools.toolsets import shown
 
 NAME = "agent-graph"
-Context = ServerRequestContext[Any, Any]
 
 
-def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
-    """A server of these toolsets. It owns nothing: runs live in `deps`, whoever connects or leaves."""
+def build(deps: Deps, toolsets: Sequence[str] = ("core",), *, state_keys: Sequence[str] = ()) -> Server[Any]:
+    """A server of these toolsets. It owns nothing: runs live in `deps`, whoever connects or leaves.
+
+    `state_keys` seal what a client carries from one request to the next; without them only this process opens it.
+    """
     tools = shown(toolsets)
     listed = types.ListToolsResult(tools=published(tools))
     names = {tool.name for tool in tools}
+    schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        caller = Caller("assistant", client=_client(context), progress=_progress(context))
+        caller = caller_of(context)
         if params.name not in names:
             return answer(registry.failure(registry.unknown_tool(params.name, names)))
         return answer(await registry.call(deps, params.name, params.arguments or {}, caller=caller))
 
-    return Server(
+    server: Server[Any] = Server(
         NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_call_tool=call_tool, get_tool_input_schema=schemas.get,
     )  # fmt: skip
+    server.middleware.append(RequestStateBoundary(_sealing(state_keys), default_audience=NAME))
+    return server
+
+
+def _sealing(keys: Sequence[str]) -> RequestStateSecurity:
+    """What was given to one principal is not taken from another."""
+    return RequestStateSecurity(keys=list(keys) or [os.urandom(32)], bind_principal=lambda c: granted_to(c).principal)
 
 
 def published(tools: Sequence[Tool]) -> list[types.Tool]:
@@ -70,18 +82,3 @@ def answer(envelope: Envelope) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=compact(envelope))], structured_content=envelope, is_error=not envelope["ok"]
     )
-
-
-def _client(context: Context) -> str:
-    """The name the client gave itself, "" where it gave none."""
-    params = context.session.client_params
-    return params.client_info.name if params is not None else ""
-
-
-def _progress(context: Context) -> Progress:
-    """How to tell of progress; where the client did not ask for it, nobody is told."""
-
-    async def tell(count: int, message: str) -> None:
-        await context.session.report_progress(count, message=message)
-
-    return tell

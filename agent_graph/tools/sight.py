@@ -31,6 +31,7 @@ from agent_graph.store.base import (
     RunStore,
     Store,
     StoredEvent,
+    TokenStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -72,6 +73,10 @@ class SeenStore:
 
     @property
     def retention(self) -> RetentionStore:
+        raise _operators()
+
+    @property
+    def tokens(self) -> TokenStore:
         raise _operators()
 
     def check(self) -> None:

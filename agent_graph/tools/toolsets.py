@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agent_graph.tools import approvals, graphs, history, keeping, policy, runs, signals, status, templates, validation
+from agent_graph.tools import (
+    approvals,
+    graphs,
+    history,
+    keeping,
+    policy,
+    runs,
+    signals,
+    status,
+    templates,
+    tokens,
+    validation,
+)
 from agent_graph.tools.registry import TOOLS, Tool
 
-HOMES: Final = (graphs, runs, signals, history, approvals, policy, templates, status, keeping, validation)
+HOMES: Final = (graphs, runs, signals, history, approvals, policy, templates, status, keeping, tokens, validation)
 """The modules whose import registers their tools."""
 
 ORDER: Final = (
