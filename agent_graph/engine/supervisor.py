@@ -72,15 +72,13 @@ class Supervisor:
 
         `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own;
         `policy` is kept as the fact has it.
-        Raises what `intake` and `budgets.tightened` raise, `RunCapacity` (then no run exists), `IdempotencyConflict`
-        or `AlreadyAnswered`.
+        Raises what `check` and `check_capacity` raise (then no run exists), `IdempotencyConflict` or
+        `AlreadyAnswered`.
         """
-        bounds = tightened(graph.budgets, budgets) if budgets else {}
-        check_input(graph, value, limits=self._limits)
-        check_connections(graph, self.shell.connections)
+        bounds = self.check(graph, value, budgets=budgets)
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
-            self._check_capacity()
+            self.check_capacity()
             self._keys |= {key} - {""}
         self._starting += 1
         now = self.shell.clock.now_ms()
@@ -94,7 +92,16 @@ class Supervisor:
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))
 
-    def _check_capacity(self) -> None:
+    def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
+        """The bounds a run would start with beside the graph's own. Raises what `intake` and `budgets.tightened`
+        raise; changes nothing."""
+        bounds = tightened(graph.budgets, budgets) if budgets else {}
+        check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
+        return bounds
+
+    def check_capacity(self) -> None:
+        """Raises `RunCapacity` when there is no room for one more run, `StoreBusy` when the program is stopping."""
         if self._stopping:
             raise StoreBusy("the program is stopping; try again when it is there again")
         waiting = len(self._queue) + self._starting - max(0, self._limits.active_runs - self._active())

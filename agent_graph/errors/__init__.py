@@ -130,8 +130,20 @@ class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
 
+class CheckpointNotFound(NotFound):
+    """No snapshot of the run is kept, or none after that event."""
+
+
 class SignalNotFound(NotFound):
     """No node of the run's graph waits for messages of that name."""
+
+
+class ResourceNotFound(NotFound):
+    """Nothing can be read at that address."""
+
+
+class PromptNotFound(NotFound):
+    """There is no prompt of that name."""
 
 
 class TemplateNotFound(NotFound):
@@ -152,6 +164,10 @@ class StatePathNotFound(NotFound):
 
 class ToolNotFound(NotFound):
     """There is no tool of that name."""
+
+
+class SubscriptionLimit(Conflict):
+    """The client follows as much as one client can."""
 
 
 class IdempotencyConflict(Conflict):
@@ -296,6 +312,10 @@ class CapabilityMissing(Upstream):
 
 class StoreCorrupt(Corrupt):
     """The database, or one run in it, is damaged; or the file is gone."""
+
+
+class CheckpointIntegrityFailure(Corrupt):
+    """The snapshot is not what was written, or not what the events say."""
 
 
 class StoreNewer(Corrupt):

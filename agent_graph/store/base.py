@@ -19,15 +19,16 @@ from agent_graph.store.rows import (  # told from here too
     GraphRow,
     RunRow,
     RunStatus,
+    Snapshot,
     Space,
     StoredEvent,
     TokenRow,
 )  # fmt: skip
 
 __all__ = [
-    "GraphStore", "RunStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore", "TokenStore", "Store",
-    "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
-    "GraphRow", "RunRow", "RunStatus", "Space", "StoredEvent", "TokenRow",
+    "GraphStore", "RunStore", "CheckpointStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
+    "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit",
+    "Ended", "Finding", "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent", "TokenRow",
 ]  # fmt: skip
 
 
@@ -130,6 +131,13 @@ class RunStore(Protocol):
         ...
 
 
+class CheckpointStore(Protocol):
+    async def latest(self, run_id: str) -> Snapshot:
+        """The snapshot that is kept of a run. Raises `RunNotFound`, `CheckpointNotFound`, and
+        `CheckpointIntegrityFailure` when it is not what was written."""
+        ...
+
+
 class ApprovalStore(Protocol):
     async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
@@ -224,6 +232,9 @@ class Store(Protocol):
 
     @property
     def runs(self) -> RunStore: ...
+
+    @property
+    def checkpoints(self) -> CheckpointStore: ...
 
     @property
     def approvals(self) -> ApprovalStore: ...

@@ -167,6 +167,20 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as it is kept: the fold up to and with the event `seq` of a run of `events` events."""
+
+    run_id: str
+    seq: int
+    digest: str
+    """Of the kept bytes, ``sha256:<hex>``."""
+    kept_bytes: int
+    events: int
+    data: bytes
+    """What `core.checkpoint.dump` made."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredEvent:
     """An event as read back: `body` is its JSON object with seq, at_ms, type and prev."""
 

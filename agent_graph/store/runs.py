@@ -69,8 +69,8 @@ EVENTS: Final = """
 SELECT event_no, CAST(body AS BLOB) FROM events WHERE event_no >= ? AND event_no < ? ORDER BY event_no LIMIT ?"""
 # replaces a run's snapshot
 SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) VALUES (?, ?, ?, ?)"
-# a run's latest snapshot
-LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
+# a run's latest snapshot, as bytes whatever was done to it
+LATEST: Final = "SELECT seq, digest, CAST(data AS BLOB) FROM snapshots WHERE run_no = ?"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
 # the same, of the runs one has started
@@ -251,7 +251,7 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     if _first(run_no, connection):
         raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
     snapshot, first = None, 0
@@ -270,14 +270,14 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
 
 
 def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connection) -> tuple[StoredEvent, ...]:
-    run_no, count, _, _ = _existing(run_id, connection)
+    run_no, count, _, _ = existing(run_id, connection)
     if first_seq >= count:
         return ()
     return tuple(chain.read(run_id, one) for one in stored(run_no, connection, first_seq=first_seq, limit=limit))
 
 
 def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     first = _first(run_no, connection)
     return chain.first_damaged(stored(run_no, connection), first=first, count=count, head=head)
 
@@ -287,7 +287,7 @@ def _first(run_no: int, connection: sqlite3.Connection) -> int:
     return int(first)
 
 
-def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
+def existing(run_id: str, connection: sqlite3.Connection) -> Place:
     found = connection.execute(PLACE, (run_id,)).fetchone()
     if found is None:
         raise not_found(run_id)

@@ -76,6 +76,11 @@ class Tool:
     destructive: bool = False
     idempotent: bool = False
     open_world: bool = False
+    again: Callable[[Call[Any], JsonObject], Awaitable[JsonObject]] | None = None
+    """What a repeated call under an idempotency key is told, made of what was stored with the first; None: just
+    that."""
+    cancellable: bool = False
+    """Whoever calls may end the call at any time: it is mostly waiting, and what it changes it sees through itself."""
 
 
 TOOLS: dict[str, Tool] = {}
@@ -93,11 +98,11 @@ def tool(
     return register
 
 
-async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller) -> Envelope:
+async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller, whole: bool = False) -> Envelope:
     """Call a tool. The answer is ``{ok: true, data, graph_id?, graph_version?, run_id?}`` or
-    ``{ok: false, error_code, error, details?, retryable}``."""
-    work = _envelope(deps, name, arguments, caller)
-    if name not in TOOLS or TOOLS[name].read_only:
+    ``{ok: false, error_code, error, details?, retryable}``; with `whole` it is not cut to what a model can take."""
+    work = _envelope(deps, name, arguments, caller, whole)
+    if name not in TOOLS or TOOLS[name].read_only or TOOLS[name].cancellable:
         return await work
     task = asyncio.ensure_future(work)
     _UNDER_WAY.add(task)
@@ -109,8 +114,8 @@ _UNDER_WAY: set[asyncio.Future[Envelope]] = set()
 """Calls that change something: each is finished, also when whoever made it cancels it or leaves."""
 
 
-async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> Envelope:
-    most = 0 if caller.via == "cli" else deps.limits.result_bytes
+async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller, whole: bool) -> Envelope:
+    most = 0 if whole or caller.via == "cli" else deps.limits.result_bytes
     try:
         return success(await _call(deps, name, arguments, caller), max_bytes=most)
     except AgentGraphError as refusal:
@@ -134,17 +139,22 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
     rest = {k: v for k, v in arguments.items() if k != "idempotency_key"}
     request = digest({"tool": name, "arguments": rest}) if key else ""
     own = f"{caller.principal}{OWN}{key}" if key and caller.principal else key
+    made: Call[Any] = Call(seen_by(deps, caller), args, caller, own, request)
     if key and (earlier := await answer_given(deps, own, request, said=key)) is not None:
-        return earlier
+        return await _again(found, made, earlier)
     try:
-        return await found.run(Call(seen_by(deps, caller), args, caller, own, request))
+        return await found.run(made)
     except AlreadyAnswered as earlier_call:
-        return earlier_call.answered.answer
+        return await _again(found, made, earlier_call.answered.answer)
     except AgentGraphError:
         # Of two racing calls with one key, the one that lost answers what the winner answered.
         if key and (earlier := await answer_given(deps, own, request, said=key)) is not None:
-            return earlier
+            return await _again(found, made, earlier)
         raise
+
+
+async def _again(found: Tool, made: Call[Any], earlier: JsonObject) -> JsonObject:
+    return earlier if found.again is None else await found.again(made, earlier)
 
 
 def unknown_tool(name: str, known: Collection[str]) -> ToolNotFound:

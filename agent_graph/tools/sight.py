@@ -23,12 +23,14 @@ from agent_graph.store.base import (
     AnswerStore,
     ApprovalRow,
     ApprovalStore,
+    CheckpointStore,
     Commit,
     GraphStore,
     RequestStore,
     RetentionStore,
     RunRow,
     RunStore,
+    Snapshot,
     Store,
     StoredEvent,
     TokenStore,
@@ -52,6 +54,7 @@ class SeenStore:
     def __init__(self, store: Store, caller: Caller) -> None:
         self._store = store
         self.runs: Final[RunStore] = SeenRuns(store.runs, caller.principal)
+        self.checkpoints: Final[CheckpointStore] = SeenCheckpoints(store.checkpoints, self.runs)
         whose = "" if caller.sees_approvals else caller.principal
         self.approvals: Final[ApprovalStore] = SeenApprovals(store.approvals, whose)
 
@@ -135,6 +138,18 @@ class SeenRuns:
         raise _operators()
 
 
+class SeenCheckpoints:
+    """`store.base.CheckpointStore` of the runs that are seen."""
+
+    def __init__(self, checkpoints: CheckpointStore, runs: RunStore) -> None:
+        self._checkpoints = checkpoints
+        self._runs = runs
+
+    async def latest(self, run_id: str) -> Snapshot:
+        await self._runs.get(run_id)
+        return await self._checkpoints.latest(run_id)
+
+
 class SeenApprovals:
     """`store.base.ApprovalStore` of the runs one principal has started, of all runs for ""."""
 
@@ -178,6 +193,12 @@ class SeenSupervisor:
             graph, value, thread_id=thread_id, model=model, started_by=started_by, principal=self._caller.principal,
             budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
+
+    def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
+        return self._supervisor.check(graph, value, budgets=budgets)
+
+    def check_capacity(self) -> None:
+        self._supervisor.check_capacity()
 
     async def fold(self, run_id: str) -> tuple[Graph, Run]:
         await self._store.runs.get(run_id)

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_graph.engine.clock import Clock
 from agent_graph.errors import AccessTokenInvalid
-from agent_graph.mcp_server.callers import LOCAL, Granted
+from agent_graph.mcp_server.calling import LOCAL, Granted
 from agent_graph.mcp_server.http.oauth import Issuer
 from agent_graph.settings.http import HttpSettings
 from agent_graph.store.base import TokenStore
@@ -20,9 +20,7 @@ log = logging.getLogger(__name__)
 
 MOST_CHARS: Final = 16_384
 """Characters of a token; an issuer's has a few thousand."""
-NONE_SHOWN: Final = (
-    "show a token: Authorization: Bearer TOKEN (the operator makes it: agent-graph tokens create NAME)"
-)
+NONE_SHOWN: Final = "show a token: Authorization: Bearer TOKEN (the operator makes it: agent-graph tokens create NAME)"
 NOT_VALID: Final = "this token does not let anybody in here"
 
 

@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_graph.errors import AgentGraphError, HostNotAllowed, InsufficientScope, OriginNotAllowed
-from agent_graph.mcp_server.callers import GRANTED, Granted
+from agent_graph.mcp_server.calling import GRANTED, Granted
 from agent_graph.mcp_server.http.access import Access
 from agent_graph.mcp_server.http.metrics import Requests
 from agent_graph.mcp_server.http.rates import Rates

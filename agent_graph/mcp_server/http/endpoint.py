@@ -17,15 +17,18 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from agent_graph.errors import BodyTooLarge
-from agent_graph.mcp_server.callers import GRANTED, Granted
+from agent_graph.mcp_server.calling import GRANTED, Granted
 from agent_graph.mcp_server.http.door import require
 from agent_graph.mcp_server.session import ENVELOPE_DEPTH
 from agent_graph.mcp_server.wire import Unread, read
 from agent_graph.tools.registry import TOOLS
 
 READING: Final = "runs:read"
-READS: Final = ("resources/", "subscriptions/", "completion/")
-"""Methods that show what is stored."""
+METHODS: Final = {
+    "resources/": READING, "subscriptions/": READING, "completion/": READING, "tasks/get": READING,
+    "tasks/update": "approvals:decide", "tasks/cancel": "runs:write",
+}  # fmt: skip
+"""By how a method's name begins, beside ``tools/call``: what it does with what is stored."""
 
 
 class Gone(Exception):
@@ -66,7 +69,7 @@ def needed(message: types.JSONRPCMessage) -> str:
     if message.method == "tools/call":
         found = TOOLS.get(str((message.params or {}).get("name")))
         return "" if found is None else found.scope
-    return READING if message.method.startswith(READS) else ""
+    return next((scope for start, scope in METHODS.items() if message.method.startswith(start)), "")
 
 
 async def read_body(scope: Scope, receive: Receive, *, most: int) -> bytes:

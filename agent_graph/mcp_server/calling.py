@@ -1,15 +1,15 @@
-"""Who makes a request of the protocol: the local user, or whom the door over HTTP has let in."""
+"""Who calls, as every handler of the protocol tells the tools: the local user, or whom the door over HTTP let in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mcp.server.context import ServerRequestContext
 
 from agent_graph.tools.deps import SCOPES, Caller, Progress, Sharing, Via
 
-Context = ServerRequestContext[Any, Any]
+Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +62,9 @@ def _progress(context: Context) -> Progress:
         await context.session.report_progress(count, message=message)
 
     return tell
+
+
+def connection_of(context: Context) -> Any:
+    """What the SDK keeps for as long as the client is connected: `state`, `exit_stack`, `outbound`. It hands it to no
+    handler by a public name yet. Since 2026-07-28 every request has one of its own."""
+    return context.session._connection
