@@ -1,4 +1,4 @@
-"""`tokens create|list|revoke`: who may come in over HTTP."""
+"""`serve` and `tokens create|list|revoke`: the server over HTTP, and who may come in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_graph.cli.desk import Desk
-from agent_graph.cli.options import AsJson, DataDir, settings_of
+from agent_graph.cli.options import AsJson, DataDir, Host, Model, Provider, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, refuse, say, table
 from agent_graph.core.jsonvalue import JsonObject
 
@@ -17,7 +17,34 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Who it is for.", show
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
+    app.command("serve")(serve)
     app.add_typer(tokens, name="tokens")
+
+
+def serve(
+    *, host: Annotated[str, typer.Option("--host", help="The address to listen on.", show_default="127.0.0.1")] = "",
+    port: Annotated[str, typer.Option("--port", help="Its port; 0 takes a free one.", show_default="8765")] = "",
+    auth: Annotated[
+        str, typer.Option("--auth", help="required, or none on the loopback address.", show_default="required")
+    ] = "",
+    toolsets: Annotated[str, typer.Option(help="The tools an assistant is shown, by comma.")] = "",
+    model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
+) -> None:  # fmt: skip
+    """Serve the tools over HTTP, for several people or machines; /healthz and /metrics tell how it goes."""
+    from agent_graph.errors import AgentGraphError
+    from agent_graph.mcp_server.http.serving import main
+    from agent_graph.settings import load
+
+    flags = {
+        "data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider, "toolsets": toolsets,
+        "http_host": host, "http_port": port, "http_auth": auth,
+    }  # fmt: skip
+    try:
+        settings = load(flags)
+    except AgentGraphError as refusal:
+        say(f"{refusal.code}: {refusal.message}")
+        raise typer.Exit(refusal.exit_code) from None
+    raise typer.Exit(main(settings))
 
 
 @tokens.command("create")
