@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -23,6 +23,7 @@ from agent_graph.tools.deps import Caller
 from agent_graph.tools.registry import TOOLS
 from tests.fakes.opened import Tools, opened
 from tests.mcp_server.conftest import ERAS, Assistant, connected
+from tests.mcp_server.static_bytes import static_bytes
 from tests.tools.specs import echo, gated, keep
 
 ASK = {
@@ -297,38 +298,14 @@ def test_the_documentation_is_in_the_wheel(repository: Any) -> None:
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]["docs"] == "agent_graph/docs"
 
 
-STATIC = """
-import asyncio, hashlib, sys
-from agent_graph.mcp_server.resources.serving import resource_templates, static_resources
-from agent_graph.mcp_server.resources.statement import read
-from agent_graph.mcp_server.prompts.serving import published
-from agent_graph.tools.deps import Caller
-from tests.fakes.opened import opened
-
-async def main():
-    async with opened() as deps:
-        for row in static_resources():
-            if row.uri in ("graph://graphs", "graph://approvals/pending"):
-                continue
-            text = (await read(deps, row.uri, caller=Caller("assistant"))).text
-            sys.stdout.write(f"{row.uri} {hashlib.sha256(text.encode()).hexdigest()}\\n")
-    for listed in (static_resources(), resource_templates(), published()):
-        sys.stdout.write("".join(row.model_dump_json() for row in listed) + "\\n")
-
-asyncio.run(main())
-"""
-
-
-def test_static_resources_and_lists_are_the_same_bytes_in_two_processes(repository: Any) -> None:
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", STATIC], capture_output=True, check=True, cwd=repository,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(repository)},
-        ).stdout
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert said[0] == said[1]
-    assert said[0].count(b"\n") == len(static_resources()) - 2 + 3
+async def test_static_resources_and_lists_are_the_same_bytes_in_two_processes(repository: Any) -> None:
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.mcp_server.static_bytes", cwd=repository, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(repository)},
+    )  # fmt: skip
+    said, _ = await other.communicate()
+    assert said.decode() == await static_bytes()
+    assert said.count(b"\n") == len(static_resources()) - 2 + 3
 
 
 @pytest.mark.parametrize("era", ERAS)
