@@ -88,7 +88,7 @@ async def test_a_client_that_vanishes_while_it_waits_touches_nothing(era: str) -
 async def test_who_waits_is_told_that_it_goes_on(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_graph.tools import waiting
 
-    monkeypatch.setattr(waiting, "PROGRESS_S", 0.01)
+    monkeypatch.setattr(waiting, "PROGRESS_MS", waiting.PAUSE_MS + 20)
     told: list[str] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
