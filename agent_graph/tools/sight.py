@@ -33,6 +33,7 @@ from agent_graph.store.base import (
     Snapshot,
     Store,
     StoredEvent,
+    TokenStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -75,6 +76,10 @@ class SeenStore:
 
     @property
     def retention(self) -> RetentionStore:
+        raise _operators()
+
+    @property
+    def tokens(self) -> TokenStore:
         raise _operators()
 
     def check(self) -> None:
