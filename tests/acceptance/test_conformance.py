@@ -13,8 +13,8 @@ import pytest
 from agent_graph.mcp_server.server import build
 from tests.acceptance.fixtures.beside import with_fixtures
 from tests.acceptance.node import CONFORMANCE_0_1, CONFORMANCE_0_2, Program
-from tests.acceptance.served import served
 from tests.fakes.opened import opened
+from tests.mcp_server.served import made, on_a_port
 
 EXCEPTIONS: dict[str, dict[str, str]] = json.loads(
     (Path(__file__).parent / "exceptions.json").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(SUITE_S + 30)]
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     """The endpoint of the product's server with the fixtures."""
-    async with opened() as deps, served(with_fixtures(build(deps), deps)) as address:
+    async with opened() as deps, on_a_port(made(deps, with_fixtures(build(deps), deps), auth="none")) as address:
         yield address
 
 

@@ -88,9 +88,9 @@ def asks(context: Context) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def require(context: Context, task_id: str) -> None:
+def require(context: Context, task_id: str | None = None) -> None:
     """Raises `MCPError`: the method is not there in older revisions, and for clients that did not declare it; and over
-    HTTP, where the header by which requests are routed names another task than the body."""
+    HTTP, where the header by which requests are routed names another task than `task_id`."""
     if context.protocol_version < SINCE:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
     if not declared(context):
@@ -101,7 +101,7 @@ def require(context: Context, task_id: str) -> None:
             f"the client has to declare the extension {EXTENSION} on this request",
             needed.model_dump(by_alias=True, mode="json", exclude_none=True),
         )
-    if _named(context) not in (None, task_id):
+    if task_id is not None and _named(context) not in (None, task_id):
         raise MCPError(types.HEADER_MISMATCH, "the header Mcp-Name names another task than the request")
 
 
