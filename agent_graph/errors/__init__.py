@@ -136,6 +136,14 @@ class SignalNotFound(NotFound):
     """No node of the run's graph waits for messages of that name."""
 
 
+class ResourceNotFound(NotFound):
+    """Nothing can be read at that address."""
+
+
+class PromptNotFound(NotFound):
+    """There is no prompt of that name."""
+
+
 class TemplateNotFound(NotFound):
     """No template has that id."""
 

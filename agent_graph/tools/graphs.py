@@ -188,9 +188,10 @@ class RenderParams(Params):
 async def graph_render(call: Call[RenderParams]) -> JsonObject:
     args = call.args
     graph = await _render_source(call)
-    if args.format == "json":
-        return as_json(graph, include_details=args.include_details)
     marks = await colours(call.deps, args.run_id) if args.run_id else None
+    if args.format == "json":
+        body = as_json(graph, include_details=args.include_details)
+        return {**body, **({"observed": marks.to_json()} if marks else {})}
     drawn = mermaid(
         graph, direction=args.direction, include_details=args.include_details,
         statuses=marks.statuses if marks else None, taken=marks.taken if marks else None,

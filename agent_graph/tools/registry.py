@@ -98,10 +98,10 @@ def tool(
     return register
 
 
-async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller) -> Envelope:
+async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller, whole: bool = False) -> Envelope:
     """Call a tool. The answer is ``{ok: true, data, graph_id?, graph_version?, run_id?}`` or
-    ``{ok: false, error_code, error, details?, retryable}``."""
-    work = _envelope(deps, name, arguments, caller)
+    ``{ok: false, error_code, error, details?, retryable}``; with `whole` it is not cut to what a model can take."""
+    work = _envelope(deps, name, arguments, caller, whole)
     if name not in TOOLS or TOOLS[name].read_only or TOOLS[name].cancellable:
         return await work
     task = asyncio.ensure_future(work)
@@ -114,8 +114,8 @@ _UNDER_WAY: set[asyncio.Future[Envelope]] = set()
 """Calls that change something: each is finished, also when whoever made it cancels it or leaves."""
 
 
-async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> Envelope:
-    most = 0 if caller.via == "cli" else deps.limits.result_bytes
+async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller, whole: bool) -> Envelope:
+    most = 0 if whole or caller.via == "cli" else deps.limits.result_bytes
     try:
         return success(await _call(deps, name, arguments, caller), max_bytes=most)
     except AgentGraphError as refusal:
