@@ -79,7 +79,10 @@ class Catalog:
         Raises `GraphVersionConflict`."""
         origin = (template_id, self.templates.get(template_id).version) if template_id else None
         return await self._store.graphs.put(
-            replace(checked.row, origin=origin), overwrite=overwrite, expected_version=expected_version, answered=answered
+            replace(checked.row, origin=origin),
+            overwrite=overwrite,
+            expected_version=expected_version,
+            answered=answered,
         )
 
     async def is_current(self, checked: Checked) -> bool:

@@ -38,6 +38,17 @@ def templates() -> Mapping[str, Template]:
     return load(folder())
 
 
+def get(template_id: str) -> Template:
+    """The template `template_id` of the program; TemplateNotFound names those that exist."""
+    return _found(templates(), template_id)
+
+
+def _found(known: Mapping[str, Template], template_id: str) -> Template:
+    if template_id not in known:
+        raise TemplateNotFound(f"no template {template_id!r}; there are {', '.join(known)}", templates=list(known))
+    return known[template_id]
+
+
 def load(path: Path) -> Mapping[str, Template]:
     """The templates ``<id>.json`` of a folder. A file that is no template is a bug of ours: InternalError.
 
@@ -56,7 +67,9 @@ def load(path: Path) -> Mapping[str, Template]:
 def read(file: Path) -> Template:
     """The template in a file named after it; ValueError with a sentence when it is none."""
     try:
-        template = from_json(parse_json(file.read_bytes(), max_bytes=DEFAULTS.spec_bytes, max_depth=DEFAULTS.json_depth))
+        template = from_json(
+            parse_json(file.read_bytes(), max_bytes=DEFAULTS.spec_bytes, max_depth=DEFAULTS.json_depth)
+        )
     except (InvalidRequest, OSError) as error:
         raise ValueError(str(error)) from error
     if template.id != file.stem:
@@ -65,7 +78,7 @@ def read(file: Path) -> Template:
 
 
 class Library:
-    """The templates there are for a data folder; one of the operator's own stands before one of the program's."""
+    """The templates there are for a data folder: those of the program, and the operator's own under other ids."""
 
     def __init__(self, data_dir: Path | None = None) -> None:
         self._folder = None if data_dir is None else data_dir / FOLDER
@@ -96,16 +109,11 @@ class Library:
 
     def all(self) -> Mapping[str, Template]:
         """All by id, in the order of their ids."""
-        return dict(sorted({**templates(), **self.own}.items()))
+        return dict(sorted({**self.own, **templates()}.items()))
 
     def get(self, template_id: str) -> Template:
         """The template of that id; TemplateNotFound names those that exist."""
-        known = self.all()
-        if template_id not in known:
-            raise TemplateNotFound(
-                f"no template {template_id!r}; there are {', '.join(known)}", templates=list(known)
-            )
-        return known[template_id]
+        return _found(self.all(), template_id)
 
     def keep(self, body: JsonObject) -> Path:
         """Write one of the operator's own, whole or not at all. Raises `InvalidArgument` when nothing is kept here or
@@ -116,6 +124,10 @@ class Library:
             template = from_json(body)
         except ValueError as wrong:
             raise InvalidArgument(f"no template can be made of it: {wrong}") from None
+        if template.id in templates():
+            raise InvalidArgument(
+                f"{template.id} comes with the program; give yours another id", argument="template_id"
+            )
         file = self._folder / f"{template.id}.json"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -26,9 +26,9 @@ from agent_graph.store.rows import (  # told from here too
 )  # fmt: skip
 
 __all__ = [
-    "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
-    "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
-    "GraphRow", "Outcome", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent",
+    "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
+    "RetentionStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit",
+    "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent",
 ]  # fmt: skip
 
 

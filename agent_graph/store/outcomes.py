@@ -29,12 +29,12 @@ COLUMNS: Final = """
 n.graph_id, n.graph_version, n.status, n.code, n.runs, n.llm_calls, n.tokens, n.token_runs, n.wall_clock_ms,
 n.first_at_ms, n.last_at_ms"""
 # what came of the graphs made of a template
-OF_TEMPLATE: Final = f"""
-SELECT {COLUMNS}, o.template_version FROM origins AS o JOIN outcomes AS n USING (graph_id, graph_version)
+OF_TEMPLATE: Final = """
+SELECT {columns}, o.template_version FROM origins AS o JOIN outcomes AS n USING (graph_id, graph_version)
 WHERE o.template_id = ? ORDER BY o.template_version, n.graph_id, n.graph_version, n.status, n.code"""
 # what came of the current versions of graphs that were made of none
-OF_OWN: Final = f"""
-SELECT {COLUMNS}, '' FROM graphs AS g JOIN outcomes AS n USING (graph_id, graph_version)
+OF_OWN: Final = """
+SELECT {columns}, '' FROM graphs AS g JOIN outcomes AS n USING (graph_id, graph_version)
 WHERE NOT g.hidden AND NOT EXISTS (
     SELECT 1 FROM origins AS o WHERE o.graph_id = g.graph_id AND o.graph_version = g.graph_version)
 ORDER BY n.graph_id, n.status, n.code"""
@@ -56,7 +56,7 @@ class SqliteOutcomes:
 
 
 def _select(sql: str, values: tuple[Any, ...], connection: sqlite3.Connection) -> tuple[Outcome, ...]:
-    return tuple(Outcome(*row) for row in connection.execute(sql, values))
+    return tuple(Outcome(*row) for row in connection.execute(sql.format(columns=COLUMNS), values))
 
 
 def count(run: RunRow, connection: sqlite3.Connection) -> None:
