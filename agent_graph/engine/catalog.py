@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_graph.core.compile import Compiled, Level, compile_graph, load_graph
@@ -43,6 +44,8 @@ class Catalog:
         self._clock = clock
         self._limits = limits
         self._cache: OrderedDict[tuple[str, str], Graph] = OrderedDict()
+        self.listeners: tuple[Callable[[str], None], ...] = ()
+        """Who is told of every change of the list."""
 
     async def check(self, spec: JsonValue) -> Checked:
         """Compile a spec. Raises `SpecInvalid` with every issue in ``details.issues``; nothing is stored."""
@@ -78,12 +81,32 @@ class Catalog:
         """Make it the current version of its name; False when it already was. `template_id` is what it was made of.
         Raises `GraphVersionConflict`."""
         origin = (template_id, self.templates.get(template_id).version) if template_id else None
-        return await self._store.graphs.put(
-            replace(checked.row, origin=origin),
-            overwrite=overwrite,
-            expected_version=expected_version,
-            answered=answered,
+        row = replace(checked.row, origin=origin)
+        stored = await self._store.graphs.put(
+            row, overwrite=overwrite, expected_version=expected_version, answered=answered
         )
+        if stored:
+            self._tell(checked.row.graph_id)
+        return stored
+
+    async def delete(self, graph_id: str, answered: Answered | None = None) -> None:
+        """Hide it from the list; its versions stay. Raises `GraphNotFound`, `GraphInUse`."""
+        await self._store.graphs.delete(graph_id, answered)
+        self._tell(graph_id)
+
+    def listen(self, hear: Callable[[str], None]) -> Callable[[], None]:
+        """Have `hear`, which must not raise, told the name of every graph that gets another version or is hidden, until
+        what is returned is called."""
+        self.listeners = (*self.listeners, hear)
+
+        def stop() -> None:
+            self.listeners = tuple(other for other in self.listeners if other is not hear)
+
+        return stop
+
+    def _tell(self, graph_id: str) -> None:
+        for hear in self.listeners:
+            hear(graph_id)
 
     async def is_current(self, checked: Checked) -> bool:
         """Whether it is the version its name holds already."""

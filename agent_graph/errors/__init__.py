@@ -164,6 +164,10 @@ class ToolNotFound(NotFound):
     """There is no tool of that name."""
 
 
+class SubscriptionLimit(Conflict):
+    """The client follows as much as one client can."""
+
+
 class IdempotencyConflict(Conflict):
     """The idempotency key was used with other arguments."""
 

@@ -27,3 +27,9 @@ def _progress(context: Context) -> Progress:
         await context.session.report_progress(count, message=message)
 
     return tell
+
+
+def connection_of(context: Context) -> Any:
+    """What the SDK keeps for as long as the client is connected: `state`, `exit_stack`, `outbound`. It hands it to no
+    handler by a public name yet. Since 2026-07-28 every request has one of its own."""
+    return context.session._connection

@@ -127,7 +127,7 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
         "graph_id": graph_id, "graph_version": graph.version, "topology_hash": topology_hash(graph),
         "action": "delete", "created": False, "issues": [], "warnings": [],
     }  # fmt: skip
-    await call.deps.store.graphs.delete(graph_id, call.answered(answer))
+    await call.deps.catalog.delete(graph_id, call.answered(answer))
     return answer
 
 

@@ -18,8 +18,8 @@ from agent_graph.tools.registry import Call, tool
 from agent_graph.tools.runs import pending_of
 from agent_graph.tools.signals import is_for_the_clock, waiting_for
 
-PROGRESS_S = 10.0
-"""Seconds between two signs of life while a call waits, at most."""
+PROGRESS_MS = 9_000
+"""Milliseconds between two signs of life while a call waits, at most, with the pause; the contract says 10 s."""
 PAUSE_MS = 250
 """Milliseconds between two of them, at least."""
 POLL_MS: Final = (50, 5_000)
@@ -78,6 +78,7 @@ async def see(call: Call[Any], run_id: str, *, until: Until, timeout_ms: int, cu
     """
     deps = call.deps
     by_itself: set[int] = set()
+    signs = _Signs()
 
     def reached(row: RunRow) -> bool:
         if row.status in TERMINAL or (until == "event" and row.seq > cursor):
@@ -90,7 +91,7 @@ async def see(call: Call[Any], run_id: str, *, until: Until, timeout_ms: int, cu
     deadline = loop.time() + min(timeout_ms, deps.limits.wait_ms) / 1000
     while True:
         left_ms = max(0, int((deadline - loop.time()) * 1000))
-        row = await _wait(call, run_id, reached, left_ms)
+        row = await _wait(call, run_id, reached, timeout_ms=left_ms, signs=signs)
         pending = await pending_of(deps, run_id)
         if until != "waiting" or not reached(row) or not await is_for_the_clock(deps, row, pending):
             break
@@ -100,25 +101,34 @@ async def see(call: Call[Any], run_id: str, *, until: Until, timeout_ms: int, cu
     return Seen(row, pending, timed_out=not reached(row))
 
 
-async def _wait(call: Call[Any], run_id: str, reached: Callable[[RunRow], bool], timeout_ms: int) -> RunRow:
+@dataclass(slots=True)
+class _Signs:
+    """The signs of life of one call: the last count told, which only rises, and the seq it was told at."""
+
+    told: int = 0
+    seen: int = 0
+
+
+async def _wait(
+    call: Call[Any], run_id: str, reached: Callable[[RunRow], bool], *, timeout_ms: int, signs: _Signs
+) -> RunRow:
     """Wait for it; a client that wants to know is told how far the run is, when it moves and as a sign of life."""
     wait, tell = call.deps.supervisor.wait, call.caller.progress
     if tell is None:
         return await wait(run_id, timeout_ms=timeout_ms, until=reached)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000
-    told, seen = 0, 0
 
     def moved(row: RunRow) -> bool:
-        return reached(row) or row.seq > seen
+        return reached(row) or row.seq > signs.seen
 
     while True:
-        stretch_ms = int(max(0.0, min(deadline - loop.time(), PROGRESS_S)) * 1000)
-        row = await wait(run_id, timeout_ms=stretch_ms, until=moved)
+        left_ms = max(0, int((deadline - loop.time()) * 1000))
+        row = await wait(run_id, timeout_ms=min(left_ms, PROGRESS_MS - PAUSE_MS), until=moved)
         if reached(row) or loop.time() >= deadline:
             return row
-        told, seen = max(told + 1, row.seq), row.seq
-        await tell(told, f"run {row.status}: {row.seq} events so far")
-        row = await wait(run_id, timeout_ms=min(stretch_ms, PAUSE_MS), until=reached)
+        signs.told, signs.seen = max(signs.told + 1, row.seq), row.seq
+        await tell(signs.told, f"run {row.status}: {row.seq} events so far")
+        row = await wait(run_id, timeout_ms=min(left_ms, PAUSE_MS), until=reached)
         if reached(row):
             return row

@@ -37,17 +37,9 @@ class Unreadable(Exception):
 
 async def read(deps: Deps, uri: str, *, caller: Caller) -> Statement:
     """What stands at `uri` for this caller. Raises `Unreadable`."""
-    found = find(uri)
-    if found is None:
-        raise _nothing(uri, "no resource has this form; resources/templates/list has the forms there are")
-    row, parts = found
+    row, parts = _found(uri)
+    data = await _data(deps, uri, row, parts=parts, caller=caller)
     left_out: list[str] = []
-    if isinstance(row.source, Shipped):
-        data = row.source.give(parts)
-    else:
-        data = row.view(await _answer(deps, row.source, parts, caller), parts)
-    if data is None:
-        raise _nothing(uri, "there is none of this name")
     for member, beside in row.beside.items():
         try:
             data[member] = (await _answer(deps, beside, parts, caller))[member]
@@ -59,6 +51,30 @@ async def read(deps: Deps, uri: str, *, caller: Caller) -> Statement:
         "provenance": _provenance(row, parts, left_out), "data": data,
     }  # fmt: skip
     return Statement(compact(body), row.fresh_ms, row.public)
+
+
+async def check(deps: Deps, uri: str, *, caller: Caller) -> None:
+    """Whether this caller can read something at `uri`. Raises `Unreadable`."""
+    row, parts = _found(uri)
+    await _data(deps, uri, row, parts=parts, caller=caller)
+
+
+def _found(uri: str) -> tuple[Resource, Parts]:
+    found = find(uri)
+    if found is None:
+        raise _nothing(uri, "no resource has this form; resources/templates/list has the forms there are")
+    return found
+
+
+async def _data(deps: Deps, uri: str, row: Resource, *, parts: Parts, caller: Caller) -> JsonObject:
+    """What the row's own source shows."""
+    if isinstance(row.source, Shipped):
+        data = row.source.give(parts)
+    else:
+        data = row.view(await _answer(deps, row.source, parts, caller), parts)
+    if data is None:
+        raise _nothing(uri, "there is none of this name")
+    return data
 
 
 def _provenance(row: Resource, parts: Parts, left_out: list[str]) -> JsonObject:
