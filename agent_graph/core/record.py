@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import statepath
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
@@ -63,7 +64,12 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         "state": state(run),
         "firings": [body for _, body in sorted(firings, key=lambda pair: pair[0])],
         "approvals": [
-            {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
+            {
+                "path": gate.firing,
+                "round": gate.round,
+                "status": gate.status,
+                "votes": [_vote(v, gate.firing) for v in gate.votes],
+            }
             for gate in gates
         ],
         "choices": [
@@ -131,8 +137,10 @@ def _decisions(value: JsonValue) -> Iterator[Path]:
             todo += [((*segments, str(place)), item) for place, item in enumerate(here)]
 
 
-def _vote(vote: JsonObject) -> JsonObject:
-    return {key: value for key, value in vote.items() if key != "at_ms"}
+def _vote(vote: JsonObject, firing: str) -> JsonObject:
+    """A vote without its time; one on a budget is on what was used by then, and that is of its time too."""
+    timed = {"at_ms", "subject_digest"} if firing == ON_BUDGET else {"at_ms"}
+    return {key: value for key, value in vote.items() if key not in timed}
 
 
 def _firing(firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:
