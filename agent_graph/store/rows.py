@@ -132,6 +132,25 @@ class ApprovalRow:
     expires_at_ms: int
     votes: tuple[JsonObject, ...] = ()
     decision: JsonObject | None = None
+    self_approval: bool = True
+    subject_schema: JsonObject = field(default_factory=dict)
+    edited: bool = False
+    original: JsonValue = None
+    """The subject before it was edited."""
+    closed_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token as it is kept: `digest` is the SHA-256 of its secret part, in hexadecimal."""
+
+    token_id: str
+    principal: str
+    digest: str
+    scopes: tuple[str, ...]
+    created_at_ms: int
+    expires_at_ms: int | None = None
+    revoked_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

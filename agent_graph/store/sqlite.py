@@ -37,6 +37,7 @@ from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
+from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 # opens the write-ahead log
@@ -47,8 +48,8 @@ class SqliteStore:
     """`base.Store`: its families over one database. Made by `open_store`; an async context manager."""
 
     __slots__ = (
-        "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention",
-        "runs", "storage",
+        "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
+        "storage", "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -62,6 +63,7 @@ class SqliteStore:
         self.requests = SqliteRequests(database)
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
+        self.tokens = SqliteTokens(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""

@@ -16,7 +16,7 @@ from agent_graph.engine.commands import Cancel
 from agent_graph.errors import CapabilityMissing, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
-from agent_graph.tools.deps import Deps
+from agent_graph.tools.deps import Deps, local_user
 from agent_graph.tools.params import (
     BudgetsParam,
     Cursor,
@@ -78,7 +78,8 @@ async def started(call: Call[Any]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, principal=call.caller.principal, budgets=held, policy=policy,
+        started_by=call.caller.client, principal=call.caller.principal,
+        started_as="" if call.caller.principal else local_user(), budgets=held, policy=policy,
         answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row, policy)
@@ -129,7 +130,7 @@ async def told(deps: Deps, run_id: str, *, include_state: bool = False, include_
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
     pending = await pending_of(deps, run_id)
     if include_approvals:
-        body["pending_approvals"] = [views.approval(gate) for gate in pending]
+        body["pending_approvals"] = [views.approval(gate, console=deps.console) for gate in pending]
     body["waiting_for"] = await waiting_for(deps, row, pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (include_state or row.status in TERMINAL):

@@ -34,6 +34,7 @@ from agent_graph.store.base import (
     Snapshot,
     Store,
     StoredEvent,
+    TokenStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -80,6 +81,10 @@ class SeenStore:
 
     @property
     def retention(self) -> RetentionStore:
+        raise _operators()
+
+    @property
+    def tokens(self) -> TokenStore:
         raise _operators()
 
     def check(self) -> None:
@@ -161,13 +166,13 @@ class SeenApprovals:
         return await self._approvals.get(approval_id, principal=self._principal, now_ms=now_ms)
 
     async def list(
-        self, *, run_id: str = "", statuses: Sequence[str] = (), audience: str = "",
+        self, *, run_id: str = "", graph_id: str = "", statuses: Sequence[str] = (), audience: str = "",
         principal: str = "",
         now_ms: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:  # fmt: skip
         return await self._approvals.list(
-            run_id=run_id, statuses=statuses, audience=audience, principal=self._principal, now_ms=now_ms, limit=limit,
-            cursor=cursor,
+            run_id=run_id, graph_id=graph_id, statuses=statuses, audience=audience, principal=self._principal,
+            now_ms=now_ms, limit=limit, cursor=cursor,
         )  # fmt: skip
 
 
@@ -185,13 +190,13 @@ class SeenSupervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "",
+        principal: str = "", started_as: str = "",
         budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         return await self._supervisor.start(
             graph, value, thread_id=thread_id, model=model, started_by=started_by, principal=self._caller.principal,
-            budgets=budgets, policy=policy, answer=answer, key=key,
+            started_as=started_as, budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
