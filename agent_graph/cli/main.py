@@ -59,8 +59,17 @@ def commands() -> typer.Typer:
     import typer
 
     from agent_graph.cli import (
-        approvals, approvers, checking, graphs, keeping, running, runs, serving, templates, tokens,
-    )  # fmt: skip
+        approvals,
+        approvers,
+        checking,
+        graphs,
+        keeping,
+        running,
+        runs,
+        serving,
+        templates,
+        tokens,
+    )
 
     app = typer.Typer(
         help="Councils, reviews and other multi-step LLM work as one JSON graph.",
