@@ -228,7 +228,7 @@ def _came_to(gate: Any) -> str:
 def log(
     *, run_id: RUN = "", graph: GRAPH = "",
     form: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
-    output: OutFile = None, data_dir: DataDir = "",
+    output: OutFile = None, as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """What was asked and decided, by whom and by which way, oldest first."""
 
@@ -240,10 +240,13 @@ def log(
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
             asked: JsonObject = {"run_id": run_id, "graph_id": graph, "status": "all", "limit": 200}
             rows = audit.lines([gate async for gate in _every(desk, asked)])
-        _give_log(rows, form, output)
+        if as_json:
+            give_json({"ok": True, "data": {"log": list(rows)}}, to=output)
+        else:
+            _give_log(rows, form, output)
         return DONE
 
-    finish(work(), as_json=form == "json")
+    finish(work(), as_json=as_json or form == "json")
 
 
 def _give_log(rows: list[JsonObject], form: str, output: Path | None) -> None:

@@ -67,6 +67,12 @@ def parse(words: list[str]) -> Arguments | None:
     return None if found.folder == MEMORY else found
 
 
+def given(words: list[str]) -> tuple[dict[str, str], str]:
+    """The flags and the second socket in what `Arguments.command` says after its fixed words."""
+    found = dict(word.split("=", 1) for word in words)
+    return {name: found[flag] for flag, name in FLAGS.items() if flag in found}, found.get("--socket", "")
+
+
 def default_folder() -> str:
     """Where this system keeps a program's data for the user, as `platformdirs` has it."""
     if sys.platform == "win32":  # not tried

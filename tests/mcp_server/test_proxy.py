@@ -14,7 +14,7 @@ from mcp import Client
 
 from agent_graph import errors
 from agent_graph.mcp_server import proxy_facts
-from agent_graph.mcp_server.proxy_arguments import MEMORY, Arguments, default_folder, parse
+from agent_graph.mcp_server.proxy_arguments import MEMORY, Arguments, default_folder, given, parse
 from agent_graph.mcp_server.proxy_book import Book, Message, refused
 from agent_graph.mcp_server.proxy_link import Link
 from agent_graph.mcp_server.server import build
@@ -108,6 +108,8 @@ def test_the_daemon_is_started_with_the_clients_flags(monkeypatch: pytest.Monkey
     found = parse(["--model", "-m", "--toolsets", "author", "--data-dir", "x"])
     assert found is not None
     assert found.command()[1:] == ["-P", "-m", "agent_graph", "daemon", "--detached", "--data-dir=x", "--model=-m"]
+    assert given(found.command()[6:]) == ({"data_dir": "x", "model": "-m"}, "")
+    assert given(Arguments({}, socket="/a=b").command()[6:]) == ({}, "/a=b")
     assert found.hello()["toolsets"] == "author"
     assert dict(found.hello()["asked"])["model"] == ["-m", "flag"]  # type: ignore[call-overload]  # it is a dict
 
