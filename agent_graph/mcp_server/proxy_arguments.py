@@ -53,6 +53,15 @@ class Arguments:
         return words + ([f"--socket={self.socket}"] if self.socket else [])
 
 
+def environment() -> dict[str, str] | None:
+    """The environment of a daemon that is to run this very code; None for ours, where it lies with what is installed."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if os.path.basename(home) in ("site-packages", "dist-packages"):
+        return None
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{path}" if path else home}
+
+
 def parse(words: list[str]) -> Arguments | None:
     """The arguments of `agent-graph mcp`; None where the whole command line has to look at them: for its help, for what
     it does not know, and where no daemon is wanted."""
