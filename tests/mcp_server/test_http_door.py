@@ -180,6 +180,15 @@ async def test_sessions_are_bounded_and_each_is_its_principals(deps: Deps) -> No
         assert (await client.post("/mcp", json=INITIALIZE, headers=bob)).status_code == 200
 
 
+async def test_a_session_nobody_uses_is_closed(deps: Deps) -> None:
+    async with asked(made(deps, auth="none", idle_ms="30", rate="0")) as client:
+        opened_ = await client.post("/mcp", json=INITIALIZE)
+        session = {"mcp-session-id": opened_.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+        while "agent_graph_sessions 0" not in (await client.get("/metrics")).text:
+            pass
+        assert (await client.post("/mcp", json=LIST, headers=session)).status_code == 404
+
+
 async def test_a_server_without_sessions_gives_none(deps: Deps) -> None:
     async with asked(made(deps, auth="none", stateless="yes")) as client:
         answer = await client.post("/mcp", json=INITIALIZE)
