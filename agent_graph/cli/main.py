@@ -20,6 +20,8 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"agent-graph {__version__}", flush=True)
         return 0
+    if sys.argv[1:2] == ["mcp"] and (code := _front()) is not None:
+        return code
     from typer.main import get_command
 
     command = get_command(commands())
@@ -27,6 +29,13 @@ def main() -> int:
         return _in_json(command)
     command.main(sys.argv[1:], prog_name="agent-graph")
     return 0
+
+
+def _front() -> int | None:
+    """An assistant's client waits for it: nothing else is imported, unless the arguments want it."""
+    from agent_graph.mcp_server.proxy import main as front
+
+    return front(sys.argv[2:])
 
 
 def _in_json(command: Any) -> int:
@@ -49,7 +58,7 @@ def commands() -> typer.Typer:
     """Every command, in the order in which `--help` shows them."""
     import typer
 
-    from agent_graph.cli import approvals, checking, graphs, keeping, running, runs, serving, tokens
+    from agent_graph.cli import approvals, approvers, checking, graphs, keeping, running, runs, serving, tokens
 
     app = typer.Typer(
         help="Councils, reviews and other multi-step LLM work as one JSON graph.",
@@ -58,7 +67,7 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    for group in (running, checking, graphs, runs, approvals, keeping, serving, tokens):
+    for group in (running, checking, graphs, runs, approvals, approvers, keeping, serving, tokens):
         group.register(app)
     app.callback()(_options)
     return app

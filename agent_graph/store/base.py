@@ -148,6 +148,7 @@ class ApprovalStore(Protocol):
         self,
         *,
         run_id: str = "",
+        graph_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
         principal: str = "",

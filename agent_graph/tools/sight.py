@@ -161,13 +161,13 @@ class SeenApprovals:
         return await self._approvals.get(approval_id, principal=self._principal, now_ms=now_ms)
 
     async def list(
-        self, *, run_id: str = "", statuses: Sequence[str] = (), audience: str = "",
+        self, *, run_id: str = "", graph_id: str = "", statuses: Sequence[str] = (), audience: str = "",
         principal: str = "",
         now_ms: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:  # fmt: skip
         return await self._approvals.list(
-            run_id=run_id, statuses=statuses, audience=audience, principal=self._principal, now_ms=now_ms, limit=limit,
-            cursor=cursor,
+            run_id=run_id, graph_id=graph_id, statuses=statuses, audience=audience, principal=self._principal,
+            now_ms=now_ms, limit=limit, cursor=cursor,
         )  # fmt: skip
 
 
