@@ -108,6 +108,10 @@ class InvalidBudgets(InvalidRequest):
     """The budgets are not positive integers under known names."""
 
 
+class ApprovalEditInvalid(InvalidRequest):
+    """The patch does not fit the subject, or the edited subject does not fit its schema or the limits."""
+
+
 class GraphNotFound(NotFound):
     """No graph has that id."""
 
@@ -181,7 +185,11 @@ class GraphInUse(Conflict):
 
 
 class ApprovalAlreadyDecided(Conflict):
-    """Somebody decided first; `details.approval` holds the decision."""
+    """Somebody decided first; `details.decision` is theirs."""
+
+
+class ApprovalAlreadyVoted(Conflict):
+    """This person has approved already, and others have to; `details.vote` is theirs."""
 
 
 class ApprovalExpired(Conflict):
@@ -189,7 +197,7 @@ class ApprovalExpired(Conflict):
 
 
 class ApprovalStale(Conflict):
-    """What would happen has changed since it was shown."""
+    """What would happen has changed since it was shown; `details.subject_digest` is what it is now."""
 
 
 class ApprovalWithdrawn(Conflict):
@@ -223,7 +231,11 @@ class ApprovalDecisionNotAllowed(Refused):
 
 
 class ApprovalChannelNotAllowed(Refused):
-    """The gate does not take decisions that come this way."""
+    """The gate does not take decisions that come this way; `details.how_to_decide` says which it takes."""
+
+
+class ApprovalSelfDecision(Refused):
+    """Whoever started the run may not decide this."""
 
 
 class AuthenticatedOperatorRequired(Refused):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from mcp import types
@@ -43,16 +44,8 @@ def serve(server: Server[Any], deps: Deps) -> None:
 
     async def complete(context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         chosen = (params.context.arguments if params.context else None) or {}
-        kind = named(params.ref, params.argument.name)
-        values = _values(deps, kind, params.argument.value, chosen=chosen, caller=caller_of(context))
-        found: list[str] = []
-        more = False
-        async for value in values:
-            if value.startswith(params.argument.value):
-                more = len(found) == MOST
-                if more:
-                    break
-                found.append(value)
+        kind, typed = named(params.ref, params.argument.name), params.argument.value
+        found, more = await offered(deps, kind, typed, chosen=chosen, caller=caller_of(context))
         return types.CompleteResult(completion=types.Completion(values=found, has_more=more))
 
     server.add_request_handler("completion/complete", types.CompleteRequestParams, complete)
@@ -68,9 +61,24 @@ def named(ref: types.ResourceTemplateReference | types.PromptReference, argument
     return PARTS.get((rows[0], argument), "") if rows else ""
 
 
+async def offered(
+    deps: Deps, kind: str, typed: str, *, chosen: Mapping[str, str], caller: Caller
+) -> tuple[list[str], bool]:
+    """What begins with `typed`, as much as one answer takes, and whether there is more; `chosen` are the other
+    parts."""
+    found: list[str] = []
+    async with aclosing(_values(deps, kind, typed, chosen=chosen, caller=caller)) as values:
+        async for value in values:
+            if value.startswith(typed):
+                if len(found) == MOST:
+                    return found, True
+                found.append(value)
+    return found, False
+
+
 async def _values(
     deps: Deps, kind: str, typed: str, *, chosen: Mapping[str, str], caller: Caller
-) -> AsyncIterator[str]:  # fmt: skip
+) -> AsyncGenerator[str, None]:  # fmt: skip
     if kind in WORDS:
         for word in WORDS[kind]():
             yield word
@@ -87,7 +95,7 @@ async def _values(
 
 async def _rows(
     deps: Deps, tool: str, member: str, *, given: Mapping[str, Any], caller: Caller
-) -> AsyncIterator[Any]:  # fmt: skip
+) -> AsyncGenerator[Any, None]:  # fmt: skip
     cursor = ""
     for _ in range(PAGES):
         arguments = {**given, **({"cursor": cursor} if cursor else {})}

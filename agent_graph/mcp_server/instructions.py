@@ -13,7 +13,8 @@ the user's own models. A run lives in this server: it goes on when a call ends, 
 
 To get a council or another ready-made flow: graph_template_list, then graph_template_instantiate with register true, \
 then graph_run_start. For a graph of your own: graph_create (action validate checks without storing; all issues come \
-at once, each with a pointer and what to change). graph_list, graph_inspect and graph_render show what is stored.
+at once, each with a pointer and what to change). graph_list, graph_inspect and graph_render show what is stored. \
+Where you can read resources, graph://schema/spec-v2 has the fields of a graph, graph://docs/index the documentation.
 
 To run: graph_run_start answers a run_id at once. Then call graph_run_wait; it waits up to 45 s and answers as soon as \
 there is something to say. timed_out true is no failure: call graph_run_wait again with its next_cursor. Never poll \

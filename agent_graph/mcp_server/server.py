@@ -10,7 +10,7 @@ from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
 
 from agent_graph import __version__
-from agent_graph.mcp_server import completion
+from agent_graph.mcp_server import completion, logs
 from agent_graph.mcp_server.answers import answer
 from agent_graph.mcp_server.calling import Context, caller_of
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
@@ -43,7 +43,9 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
             return answer(registry.failure(registry.unknown_tool(params.name, names)))
         if tasks.becomes_one(context, params.name, given):
             return await tasks.made(deps, given, caller=caller)
-        return answer(await registry.call(deps, params.name, given, caller=caller))
+        envelope = await registry.call(deps, params.name, given, caller=caller)
+        await logs.tell(context, params.name, envelope)
+        return answer(envelope)
 
     server: Server[Any] = Server(
         NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools
@@ -51,6 +53,7 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
     server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
     for serve in (resources.serve, prompts.serve, completion.serve, tasks.serve):
         serve(server, deps)
+    logs.serve(server)
     hub = Hub(deps)
     legacy.serve(server, deps, hub)
     listening.serve(server, deps, hub)

@@ -110,6 +110,12 @@ class ApprovalRow:
     expires_at_ms: int
     votes: tuple[JsonObject, ...] = ()
     decision: JsonObject | None = None
+    self_approval: bool = True
+    subject_schema: JsonObject = field(default_factory=dict)
+    edited: bool = False
+    original: JsonValue = None
+    """The subject before it was edited."""
+    closed_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agent_graph.core.approval import Ballot
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.run import Run
 from agent_graph.engine.commands import Decide
 from agent_graph.engine.rows import approval_row
+from agent_graph.errors import InvalidArgument
 from agent_graph.store.base import Answered
 from agent_graph.tools import pages, views
-from agent_graph.tools.params import Cursor, Key, Params
+from agent_graph.tools.params import Cursor, Key, Params, PatchParam
 from agent_graph.tools.registry import Call, tool
 
 ApprovalId = Annotated[str, Field(min_length=1, max_length=100, description="Id of an approval.")]
@@ -64,21 +66,32 @@ async def graph_approval_get(call: Call[GetParams]) -> JsonObject:
 class DecideParams(Params):
     approval_id: ApprovalId
     decision: Annotated[
-        Literal["approve", "reject", "request_changes"], Field(description="One of the approval's allowed_decisions.")
+        Literal["approve", "reject", "request_changes", "edit"],
+        Field(description="One of the approval's allowed_decisions."),
     ]
     decided_by: Annotated[str, Field(min_length=1, max_length=200, description="The person whose decision this is.")]
     decision_note: Annotated[str, Field(max_length=10_000, description="Why, or what to change.")] = ""
+    patch: PatchParam = Field(default_factory=list)
+    subject_digest: Annotated[
+        str, Field(max_length=100, description="Of the subject that was seen: refused when it has changed since.")
+    ] = ""
+    on_behalf_of: Annotated[
+        str, Field(max_length=200, description="Who asked decided_by to decide in their place; a note, no second vote.")
+    ] = ""
     idempotency_key: Key = ""
 
 
 @tool(
     "graph_approval_decide", DecideParams, title="Decide an approval", scope="approvals:decide", destructive=True,
-    description="""Record a person's decision on a pending approval; the run goes on at once. Relay your human's word,
-    never decide yourself. The first decision counts, later ones are refused and change nothing. Example:
-    {"approval_id": "apr-...", "decision": "approve", "decided_by": "Ada"}""",
+    description="""Record a person's vote on a pending approval; once it is decided the run goes on. Relay your human's
+    word, never decide yourself. edit approves the subject with a JSON Patch applied. Where a gate takes no word of a
+    model (APPROVAL_CHANNEL_NOT_ALLOWED) tell your human how_to_decide. Later decisions are refused and change nothing.
+    Example: {"approval_id": "apr-...", "decision": "approve", "decided_by": "Ada"}""",
 )  # fmt: skip
 async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
     args, deps = call.args, call.deps
+    if args.patch and args.decision != "edit":
+        raise InvalidArgument("a patch belongs to the decision edit", argument="patch")
     row = await deps.store.approvals.get(args.approval_id)
     graph = await deps.catalog.get(row.graph_id, row.graph_version)
 
@@ -96,7 +109,10 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
         said.append(view(run))
         return call.answered(said[-1], run_id=run.run_id)
 
-    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered,
-                     call.caller.principal)  # fmt: skip
-    await deps.supervisor.ask(row.run_id, command)
+    ballot = Ballot(
+        args.decision, args.decided_by, call.caller.via, note=args.decision_note, principal=call.caller.principal,
+        client=call.caller.client, on_behalf_of=args.on_behalf_of, patch=tuple(args.patch),
+        subject_digest=args.subject_digest,
+    )  # fmt: skip
+    await deps.supervisor.ask(row.run_id, Decide(args.approval_id, ballot, answered))
     return said[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
@@ -29,6 +30,16 @@ Sharing: TypeAlias = Literal["none", "approvals", "all"]
 Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 
+def local_user() -> str:
+    """The name the system has for the user this program runs as; no variable of the environment changes it."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # a system that has no such book, or a user who is not in it
+        return ""
+
+
 class Supervising(Protocol):
     """What of `engine.supervisor.Supervisor` a tool may ask for."""
 
@@ -37,7 +48,7 @@ class Supervising(Protocol):
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        principal: str = "", started_as: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow: ...  # fmt: skip
 

@@ -65,6 +65,13 @@ Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one p
 JsonObjectParam: TypeAlias = Annotated[
     dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "object", "additionalProperties": True})
 ]
+PatchParam: TypeAlias = Annotated[
+    list[dict[str, Any]],
+    BeforeValidator(_object),
+    WithJsonSchema({"type": "array", "items": {"type": "object", "additionalProperties": True}}),
+    Field(max_length=100, description='With edit: a JSON Patch (RFC 6902) on the subject, such as [{"op": "replace", '
+                                      '"path": "/title", "value": "New"}]; path "" is the whole subject.'),
+]  # fmt: skip
 InputParam = Annotated[
     Any,
     WithJsonSchema(

@@ -16,7 +16,7 @@ from agent_graph.engine.commands import Cancel
 from agent_graph.errors import CapabilityMissing, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
-from agent_graph.tools.deps import Deps
+from agent_graph.tools.deps import Deps, local_user
 from agent_graph.tools.params import (
     BudgetsParam,
     Cursor,
@@ -78,7 +78,8 @@ async def started(call: Call[Any]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, principal=call.caller.principal, budgets=held, policy=policy,
+        started_by=call.caller.client, principal=call.caller.principal,
+        started_as="" if call.caller.principal else local_user(), budgets=held, policy=policy,
         answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row, policy)

@@ -180,13 +180,13 @@ class SeenSupervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "",
+        principal: str = "", started_as: str = "",
         budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         return await self._supervisor.start(
             graph, value, thread_id=thread_id, model=model, started_by=started_by, principal=self._caller.principal,
-            budgets=budgets, policy=policy, answer=answer, key=key,
+            started_as=started_as, budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:

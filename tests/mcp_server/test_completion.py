@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
-from agent_graph.mcp_server.completion import PARTS
+from agent_graph.mcp_server.completion import PARTS, offered
 from agent_graph.mcp_server.prompts import PROMPTS
 from agent_graph.mcp_server.resources.table import TABLE
-from tests.fakes.opened import opened
+from agent_graph.tools.deps import Caller
+from tests.fakes.opened import Tools, opened
 from tests.mcp_server.conftest import ERAS, Assistant, connected
 from tests.tools.specs import gated, keep
 
@@ -65,6 +66,19 @@ async def test_at_most_a_hundred_are_offered_and_it_is_said_that_there_are_more(
         assert values == [f"g{number:03}" for number in range(100)]
         assert more is True
         assert await completed(assistant, "graph://graphs/{id}", "id", "g1") == (["g100"], False)
+
+
+async def test_nobody_is_offered_what_they_may_not_see() -> None:
+    ada, bob = (Caller("assistant", principal=name, scopes=frozenset({"runs:read", "runs:write"}))
+                for name in ("ada", "bob"))  # fmt: skip
+    async with opened() as deps:
+        await Tools(deps).ok("graph_create", spec=gated())
+        run_id = await Tools(deps, ada).run("gated", {"draft": "x"})
+        await Tools(deps, ada).ok("graph_run_wait", run_id=run_id, until="waiting")
+        for kind, count in (("run_id", 1), ("approval_id", 1), ("graph_id", 1)):
+            assert len((await offered(deps, kind, "", chosen={}, caller=ada))[0]) == count
+        assert await offered(deps, "run_id", "", chosen={}, caller=bob) == ([], False)
+        assert await offered(deps, "approval_id", "", chosen={}, caller=bob) == ([], False)
 
 
 def test_every_part_of_an_address_can_be_completed() -> None:

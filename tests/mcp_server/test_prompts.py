@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from mcp import MCPError
 
 from agent_graph.mcp_server.prompts import PROMPTS
+from agent_graph.mcp_server.resources import pages
+from agent_graph.mcp_server.resources.table import find
 from agent_graph.tools.registry import TOOLS
 from tests.fakes.opened import opened
 from tests.mcp_server.conftest import ERAS, Assistant, connected
@@ -103,10 +106,11 @@ async def test_a_prompt_that_cannot_be_made_is_an_error_with_its_name(
         assert await refused(assistant, name, **given) == code
 
 
-def test_the_tools_the_words_name_are_there() -> None:
-    import re
-
+def test_the_tools_and_resources_the_words_name_are_there() -> None:
     for prompt in PROMPTS.values():
+        for uri in re.findall(r"graph://[a-z0-9/_-]+", prompt.words):
+            assert find(uri) is not None, uri
+            assert not uri.startswith("graph://docs/") or uri.removeprefix("graph://docs/") in pages.names()
         for name in re.findall(r"\bgraph_[a-z_]+\b", prompt.words):
             assert name in TOOLS or name in {"graph_id"}, name
         if prompt.about is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,15 @@ from mcp import MCPError
 from agent_graph import __version__
 from agent_graph.core.spec import json_schema
 from agent_graph.mcp_server.resources import pages
-from agent_graph.mcp_server.resources.serving import static_resources
+from agent_graph.mcp_server.resources.serving import recent, static_resources
+from agent_graph.mcp_server.resources.statement import Unreadable, read
 from agent_graph.mcp_server.resources.table import TABLE, Read, find
+from agent_graph.tools import registry
+from agent_graph.tools.deps import Caller
 from agent_graph.tools.registry import TOOLS
-from tests.fakes.opened import opened
+from tests.fakes.opened import Tools, opened
 from tests.mcp_server.conftest import ERAS, Assistant, connected
+from tests.mcp_server.static_bytes import static_bytes
 from tests.tools.specs import echo, gated, keep
 
 ASK = {
@@ -237,6 +242,42 @@ async def test_the_forms_of_addresses_are_the_rows_of_the_table(era: str) -> Non
         assert all(form.description and form.title for form in forms)
 
 
+async def test_another_principals_run_reads_like_one_that_does_not_exist() -> None:
+    ada, bob = (Caller("assistant", principal=name, scopes=frozenset({"runs:read", "runs:write"}))
+                for name in ("ada", "bob"))  # fmt: skip
+    async with opened() as deps:
+        await Tools(deps).ok("graph_create", spec=gated())
+        run_id = await Tools(deps, ada).run("gated", {"draft": "x"})
+        await Tools(deps, ada).ok("graph_run_wait", run_id=run_id, until="waiting")
+        assert json.loads((await read(deps, f"graph://runs/{run_id}", caller=ada)).text)["data"]["observed"]
+        pending = json.loads((await read(deps, "graph://approvals/pending", caller=bob)).text)
+        assert pending["data"]["approvals"] == []
+        for uri in (f"graph://runs/{run_id}", "graph://runs/run-none"):
+            with pytest.raises(Unreadable) as unread:
+                await read(deps, uri, caller=bob)
+            assert unread.value.refusal["error_code"] == "RUN_NOT_FOUND"
+        listed = [resource.uri for resource in await recent(deps, bob)]
+        assert listed == ["graph://graphs/gated"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_bug_of_ours_is_an_internal_error_that_discloses_nothing(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(call: Any) -> Any:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setitem(TOOLS, "graph_list", replace(TOOLS["graph_list"], run=breaks))
+    monkeypatch.setattr(registry.log, "exception", lambda *said: None)
+    async with opened() as deps, connected(deps, era) as assistant:
+        with pytest.raises(MCPError) as error:
+            await assistant.client.read_resource("graph://graphs")
+        assert error.value.error.code == -32603
+        assert error.value.error.data["error_code"] == "INTERNAL"
+        assert "secret" not in str(error.value.error)
+        assert (await assistant.client.list_resources()).resources, "what else there is can be listed all the same"
+
+
 def test_the_table_names_tools_that_are_there_and_only_read() -> None:
     reads = [row.source for row in TABLE if isinstance(row.source, Read)]
     reads += [beside for row in TABLE for beside in row.beside.values()]
@@ -257,38 +298,14 @@ def test_the_documentation_is_in_the_wheel(repository: Any) -> None:
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]["docs"] == "agent_graph/docs"
 
 
-STATIC = """
-import asyncio, hashlib, sys
-from agent_graph.mcp_server.resources.serving import resource_templates, static_resources
-from agent_graph.mcp_server.resources.statement import read
-from agent_graph.mcp_server.prompts.serving import published
-from agent_graph.tools.deps import Caller
-from tests.fakes.opened import opened
-
-async def main():
-    async with opened() as deps:
-        for row in static_resources():
-            if row.uri in ("graph://graphs", "graph://approvals/pending"):
-                continue
-            text = (await read(deps, row.uri, caller=Caller("assistant"))).text
-            sys.stdout.write(f"{row.uri} {hashlib.sha256(text.encode()).hexdigest()}\\n")
-    for listed in (static_resources(), resource_templates(), published()):
-        sys.stdout.write("".join(row.model_dump_json() for row in listed) + "\\n")
-
-asyncio.run(main())
-"""
-
-
-def test_static_resources_and_lists_are_the_same_bytes_in_two_processes(repository: Any) -> None:
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", STATIC], capture_output=True, check=True, cwd=repository,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(repository)},
-        ).stdout
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert said[0] == said[1]
-    assert said[0].count(b"\n") == len(static_resources()) - 2 + 3
+async def test_static_resources_and_lists_are_the_same_bytes_in_two_processes(repository: Any) -> None:
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.mcp_server.static_bytes", cwd=repository, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(repository)},
+    )  # fmt: skip
+    said, _ = await other.communicate()
+    assert said.decode() == await static_bytes()
+    assert said.count(b"\n") == len(static_resources()) - 2 + 3
 
 
 @pytest.mark.parametrize("era", ERAS)

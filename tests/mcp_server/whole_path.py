@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from agent_graph.tools.toolsets import shown
-from tests.mcp_server.conftest import Assistant
 
 CORE = tuple(tool.name for tool in shown(["core"]))
 """The tools an assistant is shown when nothing else is set."""
@@ -13,6 +12,14 @@ PAID = {
     "name": "paid", "entry": "payment", "edges": [{"from": "payment", "to": "END"}],
     "nodes": [{"id": "payment", "type": "signal", "config": {"output_key": "payment"}}],
 }  # fmt: skip
+
+
+class Assistant(Protocol):
+    """Whoever calls tools and is told the ``data`` of an answer, or the code of a refusal."""
+
+    async def ok(self, tool: str, /, **arguments: Any) -> Any: ...
+
+    async def refused(self, tool: str, /, **arguments: Any) -> str: ...
 
 
 async def walk(assistant: Assistant) -> set[str]:

@@ -82,7 +82,7 @@ async def recent(deps: Deps, caller: Caller) -> list[types.Resource]:
         envelope: Any = await registry.call(deps, tool, {"limit": most}, caller=caller)
         for row in envelope["data"][member] if envelope["ok"] else ():
             key = row[f"{name}_id"]
-            title = row["graph_id"] if name == "graph" else f"{row['graph_id']}: {row['status']}"
+            title = row["graph_id"] if name == "graph" else f"Run of {row['graph_id']}"
             found.append(_listed(rows[name], f"graph://{member}/{key}", key, title))
     return found
 
