@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.connections import Connection, Connections
@@ -89,7 +90,7 @@ async def open_app(
             retention.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(), settings.policies,
+            settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server

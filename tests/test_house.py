@@ -153,7 +153,7 @@ def test_every_dependency_is_imported_and_every_import_declared() -> None:
 
 def _import_name(requirement: str) -> str:
     name = re.split(r"[^A-Za-z0-9-]", requirement)[0]
-    return {"google-re2": "re2"}.get(name, name.replace("-", "_"))
+    return {"google-re2": "re2", "pyjwt": "jwt"}.get(name, name.replace("-", "_"))
 
 
 def test_every_dependency_has_its_reason_beside_it() -> None:

@@ -118,6 +118,14 @@ def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
         raise InputInvalid(f"{named(name)}: {error.message}", **error.details) from None
 
 
+def read_text(name: str, *, limits: Limits) -> str:
+    """The text in a file, or on stdin. Raises `InvalidArgument` when there is none, `InputInvalid`, `InputTooLarge`."""
+    try:
+        return _bytes(name, limits.input_bytes).decode()
+    except UnicodeDecodeError:
+        raise InputInvalid(f"{named(name)} is not UTF-8") from None
+
+
 def read_input(text: str | None, file: Path | None, *, limits: Limits) -> JsonValue:
     """The input of a run: a text, stdin as a text without its last newline, or the JSON of a file."""
     if text is not None and file is not None:

@@ -52,9 +52,12 @@ async def call_model(
             answer = await client.chat(call, on_delta)
         body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
+        shell.telemetry.answered(answer)
     except errors.ModelNotFound as error:
+        shell.telemetry.model_failures += 1
         return e.NodeFailed(perform.firing, failure(shell.models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
+        shell.telemetry.model_failures += 1
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt, key)
 

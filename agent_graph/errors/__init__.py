@@ -16,6 +16,19 @@ is one of these exceptions. A bug is none of them: it is caught once, in ``tools
 
 from __future__ import annotations
 
+from agent_graph.errors.approvals import ApprovalAlreadyDecided as ApprovalAlreadyDecided
+from agent_graph.errors.approvals import ApprovalAlreadyVoted as ApprovalAlreadyVoted
+from agent_graph.errors.approvals import ApprovalChannelNotAllowed as ApprovalChannelNotAllowed
+from agent_graph.errors.approvals import ApprovalDecisionNotAllowed as ApprovalDecisionNotAllowed
+from agent_graph.errors.approvals import ApprovalEditInvalid as ApprovalEditInvalid
+from agent_graph.errors.approvals import ApprovalExpired as ApprovalExpired
+from agent_graph.errors.approvals import ApprovalNotFound as ApprovalNotFound
+from agent_graph.errors.approvals import ApprovalSelfDecision as ApprovalSelfDecision
+from agent_graph.errors.approvals import ApprovalStale as ApprovalStale
+from agent_graph.errors.approvals import ApprovalWithdrawn as ApprovalWithdrawn
+from agent_graph.errors.approvals import ApproverNotFound as ApproverNotFound
+from agent_graph.errors.approvals import ApproverRequired as ApproverRequired
+from agent_graph.errors.approvals import ApproverSecretWrong as ApproverSecretWrong
 from agent_graph.errors.base import AgentGraphError as AgentGraphError
 from agent_graph.errors.base import Conflict as Conflict
 from agent_graph.errors.base import Corrupt as Corrupt
@@ -30,6 +43,8 @@ from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
 from agent_graph.errors.door import BodyTooLarge as BodyTooLarge
 from agent_graph.errors.door import HostNotAllowed as HostNotAllowed
 from agent_graph.errors.door import InsufficientScope as InsufficientScope
+from agent_graph.errors.door import IssuerUnreachable as IssuerUnreachable
+from agent_graph.errors.door import OriginNotAllowed as OriginNotAllowed
 from agent_graph.errors.door import TokenNotFound as TokenNotFound
 from agent_graph.errors.door import TooManyRequests as TooManyRequests
 
@@ -108,10 +123,6 @@ class InvalidBudgets(InvalidRequest):
     """The budgets are not positive integers under known names."""
 
 
-class ApprovalEditInvalid(InvalidRequest):
-    """The patch does not fit the subject, or the edited subject does not fit its schema or the limits."""
-
-
 class GraphNotFound(NotFound):
     """No graph has that id."""
 
@@ -126,10 +137,6 @@ class RunNotFound(NotFound):
 
 class RunPruned(NotFound):
     """The run's record was pruned; its status and its result are kept."""
-
-
-class ApprovalNotFound(NotFound):
-    """No approval has that id."""
 
 
 class CheckpointNotFound(NotFound):
@@ -184,26 +191,6 @@ class GraphInUse(Conflict):
     """Runs of the graph are still live."""
 
 
-class ApprovalAlreadyDecided(Conflict):
-    """Somebody decided first; `details.decision` is theirs."""
-
-
-class ApprovalAlreadyVoted(Conflict):
-    """This person has approved already, and others have to; `details.vote` is theirs."""
-
-
-class ApprovalExpired(Conflict):
-    """The approval expired before it was decided."""
-
-
-class ApprovalStale(Conflict):
-    """What would happen has changed since it was shown; `details.subject_digest` is what it is now."""
-
-
-class ApprovalWithdrawn(Conflict):
-    """The run ended before the approval was decided."""
-
-
 class RunTerminal(Conflict):
     """The run has ended; what is consumed is consumed."""
 
@@ -224,18 +211,6 @@ class DataDirLocked(Conflict):
 
 class SequenceConflict(Conflict):
     """Another writer has moved the run on."""
-
-
-class ApprovalDecisionNotAllowed(Refused):
-    """The gate does not allow that decision."""
-
-
-class ApprovalChannelNotAllowed(Refused):
-    """The gate does not take decisions that come this way; `details.how_to_decide` says which it takes."""
-
-
-class ApprovalSelfDecision(Refused):
-    """Whoever started the run may not decide this."""
 
 
 class AuthenticatedOperatorRequired(Refused):

@@ -22,12 +22,13 @@ from agent_graph.store.rows import (  # told from here too
     Snapshot,
     Space,
     StoredEvent,
+    TokenRow,
 )  # fmt: skip
 
 __all__ = [
     "GraphStore", "RunStore", "CheckpointStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
-    "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
-    "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent",
+    "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit",
+    "Ended", "Finding", "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent", "TokenRow",
 ]  # fmt: skip
 
 
@@ -147,6 +148,7 @@ class ApprovalStore(Protocol):
         self,
         *,
         run_id: str = "",
+        graph_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
         principal: str = "",
@@ -172,6 +174,22 @@ class AnswerStore(Protocol):
 
     async def remember(self, key: str, run_id: str, seq: int) -> None:
         """Have it found there from now on, in place of an older one; beyond a bound the oldest are forgotten."""
+        ...
+
+
+class TokenStore(Protocol):
+    async def add(self, row: TokenRow) -> None: ...
+
+    async def find(self, token_id: str) -> TokenRow | None:
+        """Also one that is revoked or whose time is over: what that means is the caller's to say."""
+        ...
+
+    async def list(self) -> tuple[TokenRow, ...]:
+        """All of them, oldest first."""
+        ...
+
+    async def revoke(self, name: str, *, at_ms: int) -> tuple[TokenRow, ...]:
+        """Take back the token with that id, or all of that principal; those that were not revoked before."""
         ...
 
 
@@ -230,6 +248,9 @@ class Store(Protocol):
 
     @property
     def retention(self) -> RetentionStore: ...
+
+    @property
+    def tokens(self) -> TokenStore: ...
 
     def check(self) -> None:
         """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed

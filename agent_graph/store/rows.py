@@ -119,6 +119,19 @@ class ApprovalRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token as it is kept: `digest` is the SHA-256 of its secret part, in hexadecimal."""
+
+    token_id: str
+    principal: str
+    digest: str
+    scopes: tuple[str, ...]
+    created_at_ms: int
+    expires_at_ms: int | None = None
+    revoked_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """An idempotency record: the first answer under `key`, kept as long as the run or graph it made."""
 

@@ -36,6 +36,7 @@ from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
+from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 # opens the write-ahead log
@@ -47,6 +48,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "requests", "retention", "runs", "storage",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -59,6 +61,7 @@ class SqliteStore:
         self.requests = SqliteRequests(database)
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
+        self.tokens = SqliteTokens(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""

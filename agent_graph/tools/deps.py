@@ -12,6 +12,7 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.policy.book import PolicyBook
 from agent_graph.core.run import Run
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
@@ -88,6 +89,10 @@ class Deps:
     started_at_ms: int = 0
     policies: PolicyBook = field(default_factory=PolicyBook)
     """What graphs are held to before they run."""
+    approvers: Approvers = field(default_factory=Approvers)
+    """Who can prove to be a person at a gate that is closed to models."""
+    console: str = ""
+    """The address at which the console is served, "" where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ class Caller:
     """Those of `SCOPES` it holds; the local user holds all."""
     sharing: Sharing = "none"
     """What the operator lets it see of others."""
+    approver: str = ""
+    """The approver whose secret came with this call and was right."""
 
     def may(self, scope: str) -> bool:
         """``admin`` is allowed everything."""

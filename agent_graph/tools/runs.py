@@ -130,7 +130,7 @@ async def told(deps: Deps, run_id: str, *, include_state: bool = False, include_
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
     pending = await pending_of(deps, run_id)
     if include_approvals:
-        body["pending_approvals"] = [views.approval(gate) for gate in pending]
+        body["pending_approvals"] = [views.approval(gate, console=deps.console) for gate in pending]
     body["waiting_for"] = await waiting_for(deps, row, pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (include_state or row.status in TERMINAL):

@@ -33,6 +33,7 @@ from agent_graph.store.base import (
     Snapshot,
     Store,
     StoredEvent,
+    TokenStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -75,6 +76,10 @@ class SeenStore:
 
     @property
     def retention(self) -> RetentionStore:
+        raise _operators()
+
+    @property
+    def tokens(self) -> TokenStore:
         raise _operators()
 
     def check(self) -> None:
@@ -156,13 +161,13 @@ class SeenApprovals:
         return await self._approvals.get(approval_id, principal=self._principal, now_ms=now_ms)
 
     async def list(
-        self, *, run_id: str = "", statuses: Sequence[str] = (), audience: str = "",
+        self, *, run_id: str = "", graph_id: str = "", statuses: Sequence[str] = (), audience: str = "",
         principal: str = "",
         now_ms: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:  # fmt: skip
         return await self._approvals.list(
-            run_id=run_id, statuses=statuses, audience=audience, principal=self._principal, now_ms=now_ms, limit=limit,
-            cursor=cursor,
+            run_id=run_id, graph_id=graph_id, statuses=statuses, audience=audience, principal=self._principal,
+            now_ms=now_ms, limit=limit, cursor=cursor,
         )  # fmt: skip
 
 

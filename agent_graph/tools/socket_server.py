@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
+from agent_graph.engine.approvers import Proof
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
 from agent_graph.tools import live, registry
 from agent_graph.tools import socket_wire as wire
@@ -138,11 +139,20 @@ class _Door:
         return request
 
     async def _answer(self, request: JsonObject) -> registry.Envelope:
-        caller = Caller("cli", str(request.get("client", ""))[:200])
+        caller = Caller("cli", str(request.get("client", ""))[:200], approver=await self._approver(request))
         name, arguments = request.get("tool"), request.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise InvalidArgument("a request names a tool and its arguments, or a run to watch")
         return await registry.call(self._deps, name, arguments, caller=caller)
+
+    async def _approver(self, request: JsonObject) -> str:
+        """The approver whose secret the line holds, "" without one. Raises `ApproverSecretWrong`."""
+        if "approver" not in request:
+            return ""
+        name, secret = request["approver"], request.get("secret")
+        if not isinstance(name, str) or not isinstance(secret, str):
+            raise InvalidArgument("an approver's name comes with their secret")
+        return await self._deps.approvers.prove(Proof(name, secret), now_ms=self._deps.clock.now_ms())
 
     async def _watch(self, request: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         run_id, cursor = request["watch"], request.get("cursor", 0)

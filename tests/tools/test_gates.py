@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_graph.engine import approvers
 from agent_graph.tools.deps import Caller, local_user
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import gated
@@ -127,6 +130,24 @@ async def test_a_gate_closed_to_models_takes_no_plain_call_and_says_who_can(tool
     assert f"agent-graph approvals decide {shown['approval_id']}" in refusal["details"]["how_to_decide"]
     assert "no model can" in shown["how_to_decide"]
     assert (await through(tools, "cli").ok("graph_approval_decide", **vote(shown, "Ada")))["run"]
+
+
+@pytest.mark.parametrize("via", ["cli", "console"])
+async def test_at_a_closed_gate_a_shell_or_a_browser_proves_a_person_once_somebody_can(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, via: Any
+) -> None:
+    monkeypatch.setattr(approvers, "_COST", {"n": 2**4, "r": 8, "p": 1})
+    book = approvers.Approvers(tmp_path)
+    with_book = Tools(replace(tools.deps, approvers=book))
+    shown = await waiting(with_book, channels=["elicitation", "console", "cli"])
+    await book.add(approvers.Proof("ada", "correct horse"), voucher=None, now_ms=0)
+    refusal = await through(with_book, via).refused("graph_approval_decide", **vote(shown, "Ada"))
+    assert (refusal["error_code"], refusal["details"]["approvers"]) == ("APPROVER_REQUIRED", ["ada"])
+    (tmp_path / approvers.FILE_NAME).write_text("damaged", encoding="utf-8")
+    damaged = await through(with_book, via).refused("graph_approval_decide", **vote(shown, "Ada"))
+    assert damaged["error_code"] == "STORE_UNUSABLE"
+    decided = await through(with_book, via, approver="ada").ok("graph_approval_decide", **vote(shown, "Ada"))
+    assert decided["approval"]["votes"][0]["principal"] == "ada"
 
 
 async def test_an_edit_goes_on_in_place_of_the_subject(tools: Tools) -> None:
