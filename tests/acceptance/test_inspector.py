@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_graph.mcp_server.server import build
 from tests.acceptance.inspectors import Inspector, on_http, on_stdio
-from tests.acceptance.served import served
 from tests.fakes.council import write_script
 from tests.fakes.opened import opened
 from tests.mcp_server.process import ROOT, SERVER
+from tests.mcp_server.served import made, on_a_port
 from tests.mcp_server.whole_path import CORE, walk
 from tests.sizes import FULL, size
 
@@ -39,7 +38,7 @@ async def door(name: str, folder: Path) -> AsyncIterator[Inspector]:
         command = (*SERVER, "--data-dir", str(folder / "data"))
         yield on_stdio(command, folder, newer=newer, environment=environment, era=era)
     else:
-        async with opened() as deps, served(build(deps)) as url:
+        async with opened() as deps, on_a_port(made(deps, auth="none")) as url:
             yield on_http(url, folder, newer=newer, era=era)
 
 

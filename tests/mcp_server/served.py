@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
 from starlette.types import ASGIApp
 
 from agent_graph.mcp_server.http.app import http_app
@@ -29,10 +30,10 @@ META = {
 }
 
 
-def made(deps: Deps, **environ: str) -> ASGIApp:
+def made(deps: Deps, server: Server[Any] | None = None, **environ: str) -> ASGIApp:
     """The application over `deps`, with settings as `serve` would find them."""
     variables = {f"AGENT_GRAPH_HTTP_{name.upper()}": value for name, value in environ.items()}
-    return http_app(deps, load({"data_dir": ":memory:"}, environ=variables))
+    return http_app(deps, load({"data_dir": ":memory:"}, environ=variables), server=server)
 
 
 @asynccontextmanager

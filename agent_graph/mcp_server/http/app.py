@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
@@ -29,9 +30,12 @@ MCP: Final = "/mcp"
 
 
 def http_app(
-    deps: Deps, settings: Settings, *, access: Access | None = None, mounts: Sequence[BaseRoute] = ()
-) -> Starlette:
+    deps: Deps, settings: Settings, *, access: Access | None = None, mounts: Sequence[BaseRoute] = (),
+    server: Server[Any] | None = None,
+) -> Starlette:  # fmt: skip
     """``/mcp``, ``/healthz``, ``/metrics``, the metadata of OAuth, and `mounts` after them.
+
+    `server` answers ``/mcp``; without it, one of the toolsets of the settings.
 
     What is mounted stands behind the door (hosts and origins) and asks `access` itself who may come in.
     """
@@ -39,7 +43,7 @@ def http_app(
     access = access or Access(deps.store.tokens, http, deps.clock)
     requests, rates = metrics.Requests(), Rates(http.rate)
     manager = StreamableHTTPSessionManager(
-        build(deps, settings.toolsets, state_keys=http.state_keys),
+        server or build(deps, settings.toolsets, state_keys=http.state_keys),
         stateless=http.stateless, session_idle_timeout=http.idle_ms / 1000, max_sessions=http.sessions,
         max_request_body_size=http.body_bytes,
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the door has looked
