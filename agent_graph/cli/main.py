@@ -20,6 +20,8 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"agent-graph {__version__}", flush=True)
         return 0
+    if sys.argv[1:2] == ["mcp"] and (code := _front()) is not None:
+        return code
     from typer.main import get_command
 
     command = get_command(commands())
@@ -27,6 +29,13 @@ def main() -> int:
         return _in_json(command)
     command.main(sys.argv[1:], prog_name="agent-graph")
     return 0
+
+
+def _front() -> int | None:
+    """An assistant's client waits for it: nothing else is imported, unless the arguments want it."""
+    from agent_graph.mcp_server.proxy import main as front
+
+    return front(sys.argv[2:])
 
 
 def _in_json(command: Any) -> int:

@@ -37,6 +37,10 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.daemon import DaemonLost as DaemonLost
+from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
+from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable
+from agent_graph.errors.daemon import DaemonVersionMismatch as DaemonVersionMismatch
 from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
 from agent_graph.errors.door import AddressInUse as AddressInUse
 from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed

@@ -53,6 +53,8 @@ class Settings:
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
+    daemon_idle_ms: int
+    """After so long without a client and without work the daemon ends; 0: never."""
     retention_days: int
     retention_runs: int
     retention_bytes: int
@@ -170,6 +172,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log", "what is logged: debug, info, warning or error", read.one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("daemon_idle_ms", "milliseconds without a client and without work after which the daemon ends; 0: never",
+            read.bound, "600000", flag="--idle-ms", env="AGENT_GRAPH_DAEMON_IDLE_MS"),
     Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", read.bound, "0",
             env="AGENT_GRAPH_RETENTION_DAYS"),
     Setting("retention_runs", "all but the so many runs that ended last are pruned; 0: none", read.bound, "0",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import InvalidRequest
 from agent_graph.tools import socket_wire as wire
+from agent_graph.tools.socket_address import connected
 
 if TYPE_CHECKING:
     from agent_graph.engine.approvers import Proof
@@ -62,7 +63,7 @@ class Owner:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         try:
-            connection = wire.connected(self.folder)
+            connection = connected(self.folder / wire.SOCKET_NAME)
         except OSError as error:
             raise ConnectionRefusedError(f"nobody answers at {self.folder / wire.SOCKET_NAME}: {error}") from error
         connection.setblocking(False)

@@ -71,6 +71,7 @@ class Session:
             "PYTHONPATH": str(ROOT),
             "AGENT_GRAPH_DATA_DIR": str(folder / ".data"),
             "AGENT_GRAPH_SCRIPT": str(SCRIPT),
+            "AGENT_GRAPH_DAEMON_IDLE_MS": "2000",  # one that a page starts goes soon after the page
         }
 
     def run(self, command: str) -> Printed:

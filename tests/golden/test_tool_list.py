@@ -6,9 +6,14 @@ import json
 import os
 from pathlib import Path
 
+from mcp import Client
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from agent_graph.mcp_server import proxy_facts
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
-from agent_graph.mcp_server.server import published
+from agent_graph.mcp_server.server import build, published
 from agent_graph.tools.toolsets import shown
+from tests.fakes.opened import opened
 
 HERE = Path(__file__).parent
 WRITE = os.environ.get("AGENT_GRAPH_GOLDEN") == "write"
@@ -26,6 +31,19 @@ def test_the_tool_list_is_the_one_that_was_reviewed() -> None:
         for tool in published(shown(["core"]))
     ]  # fmt: skip
     assert _agrees(HERE / "tool_list.json", json.dumps(tools, indent=1, ensure_ascii=False) + "\n")
+
+
+async def test_what_a_front_says_first_is_what_the_server_says() -> None:
+    async with opened() as deps, Client(build(deps), mode="legacy") as client:
+        said = client.session.initialize_result
+    assert said is not None
+    body = said.model_dump(by_alias=True, mode="json", exclude_none=True)
+    facts = {
+        "capabilities": body["capabilities"],
+        "server_info": {name: value for name, value in body["serverInfo"].items() if name != "version"},
+        "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
+    }
+    assert _agrees(Path(proxy_facts.FILE), json.dumps(facts, indent=1) + "\n")
 
 
 def test_the_instructions_are_those_that_were_reviewed() -> None:

@@ -17,7 +17,7 @@ from agent_graph.app import open_app
 from agent_graph.engine import approvers
 from agent_graph.errors import InputInvalid, StoreUnusable
 from agent_graph.settings import Settings, load
-from agent_graph.tools import socket_server
+from agent_graph.tools import socket_address, socket_server
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_client import Owner
@@ -87,7 +87,7 @@ async def test_another_users_process_is_turned_away(deps: Deps, owner: Owner, mo
     monkeypatch.setattr("os.geteuid", lambda: 4_242)
     with pytest.raises(ConnectionError, match="another user"):
         await owner.call("graph_list", {})
-    monkeypatch.setattr(wire, "is_same_user", lambda connection: connection.getpeername() != "")
+    monkeypatch.setattr(socket_address, "is_same_user", lambda connection: connection.getpeername() != "")
     with pytest.raises(ConnectionError):
         await owner.call("graph_list", {})
     assert deps.supervisor.load()["active"] == 0
