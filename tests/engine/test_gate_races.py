@@ -17,6 +17,7 @@ from tests.sizes import size
 from tests.specs import gate, put, spec
 
 RACES = size(40, 500)
+pytestmark = pytest.mark.timeout(120)
 EXPIRY_MS = 1_000
 GATED = spec(
     gate("h", expiry_ms=EXPIRY_MS, on_expire={"goto": ["late"]}), put("z", came="yes"), put("late", came="late"),
