@@ -191,6 +191,10 @@ class GraphVersionConflict(Conflict):
     """The name holds another version; say `overwrite` to replace it."""
 
 
+class TemplateExists(Conflict):
+    """There is a template of that id; say `overwrite` to replace it."""
+
+
 class GraphInUse(Conflict):
     """Runs of the graph are still live."""
 
