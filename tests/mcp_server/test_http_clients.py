@@ -38,7 +38,7 @@ OTHERS = ("runs:read", "runs:write", "approvals:decide")
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_council_and_two_decisions_over_http(era: str) -> None:
-    async with opened() as deps, on_a_port(made(deps)) as url:
+    async with opened() as deps, on_a_port(made(deps, sharing="all")) as url:  # two tools count everybody's runs
         async with client_of(url, await token_for(deps, "ann", *OTHERS), era=era) as client:
             assert await walk(Assistant(client)) == set(CORE)
         runs, _ = await deps.store.runs.list()
