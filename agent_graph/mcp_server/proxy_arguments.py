@@ -54,7 +54,7 @@ class Arguments:
 
 
 def environment() -> dict[str, str] | None:
-    """The environment of a daemon that is to run this very code; None for ours, where it lies with what is installed."""
+    """The environment of a daemon that is to run this very code; None for ours, where that finds it installed."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if os.path.basename(home) in ("site-packages", "dist-packages"):
         return None

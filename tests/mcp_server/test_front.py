@@ -117,6 +117,7 @@ async def test_a_daemon_without_clients_and_work_goes_by_itself(cold: Fronts) ->
     cold.env["AGENT_GRAPH_DAEMON_IDLE_MS"] = "200"
     async with cold() as client:
         await client.ready()
+        await client.tool(1, "graph_list")
         handle = os.pidfd_open(cold.pid)
         assert await client.end_of_input() == 0
     await asyncio.to_thread(gone, handle)
