@@ -22,6 +22,7 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
+from agent_graph.engine.templates import Library
 from agent_graph.errors import CapabilityMissing, ModelNotConfigured, ModelNotFound, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
@@ -72,7 +73,7 @@ async def open_app(
     async with AsyncExitStack() as opened:
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
-        catalog = Catalog(store, clock=clock, limits=settings.limits)
+        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
         shell = Shell(store, clock, Notify(), models, Limiter(), named)

@@ -58,7 +58,19 @@ def commands() -> typer.Typer:
     """Every command, in the order in which `--help` shows them."""
     import typer
 
-    from agent_graph.cli import approvals, approvers, checking, graphs, keeping, running, runs, serving, tokens
+    from agent_graph.cli import (
+        approvals,
+        approvers,
+        checking,
+        graphs,
+        install,
+        keeping,
+        running,
+        runs,
+        serving,
+        templates,
+        tokens,
+    )
 
     app = typer.Typer(
         help="Councils, reviews and other multi-step LLM work as one JSON graph.",
@@ -67,7 +79,8 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    for group in (running, checking, graphs, runs, approvals, approvers, keeping, serving, tokens):
+    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens, install)
+    for group in groups:
         group.register(app)
     app.callback()(_options)
     return app

@@ -37,6 +37,7 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.daemon import ClientConfigInvalid as ClientConfigInvalid
 from agent_graph.errors.daemon import DaemonLost as DaemonLost
 from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
 from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable
@@ -189,6 +190,10 @@ class IdempotencyConflict(Conflict):
 
 class GraphVersionConflict(Conflict):
     """The name holds another version; say `overwrite` to replace it."""
+
+
+class TemplateExists(Conflict):
+    """There is a template of that id; say `overwrite` to replace it."""
 
 
 class GraphInUse(Conflict):

@@ -17,6 +17,7 @@ from agent_graph.store.rows import (  # told from here too
     Ended,
     Finding,
     GraphRow,
+    Outcome,
     RunRow,
     RunStatus,
     Snapshot,
@@ -26,9 +27,10 @@ from agent_graph.store.rows import (  # told from here too
 )  # fmt: skip
 
 __all__ = [
-    "GraphStore", "RunStore", "CheckpointStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
-    "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit",
-    "Ended", "Finding", "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent", "TokenRow",
+    "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
+    "RetentionStore", "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
+    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "Snapshot", "Space",
+    "StoredEvent", "TokenRow",
 ]  # fmt: skip
 
 
@@ -138,6 +140,16 @@ class CheckpointStore(Protocol):
         ...
 
 
+class OutcomeStore(Protocol):
+    async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
+        """What runs of the graphs made of a template came to, by its version and theirs."""
+        ...
+
+    async def of_own_graphs(self) -> tuple[Outcome, ...]:
+        """What runs of the current versions came to, of graphs that were made of no template; by graph."""
+        ...
+
+
 class ApprovalStore(Protocol):
     async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
@@ -236,6 +248,9 @@ class Store(Protocol):
 
     @property
     def checkpoints(self) -> CheckpointStore: ...
+
+    @property
+    def outcomes(self) -> OutcomeStore: ...
 
     @property
     def approvals(self) -> ApprovalStore: ...

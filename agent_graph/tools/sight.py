@@ -26,6 +26,7 @@ from agent_graph.store.base import (
     CheckpointStore,
     Commit,
     GraphStore,
+    OutcomeStore,
     RequestStore,
     RetentionStore,
     RunRow,
@@ -73,6 +74,10 @@ class SeenStore:
     @property
     def answers(self) -> AnswerStore:
         raise _operators()
+
+    @property
+    def outcomes(self) -> OutcomeStore:
+        raise _operators()  # they count everybody's runs
 
     @property
     def retention(self) -> RetentionStore:

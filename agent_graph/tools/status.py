@@ -9,7 +9,6 @@ from pydantic import Field
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.engine import templates
 from agent_graph.engine.models import Models
 from agent_graph.errors import AgentGraphError, InvalidArgument, InvalidResource
 from agent_graph.tools import views
@@ -48,7 +47,7 @@ async def graph_status(call: Call[StatusParams]) -> JsonObject:
             found = await deps.store.runs.get(_needed(args.run_id, "run_id"))
             return {"resource": "events", "run_id": found.run_id, "events": found.seq, "status": found.status}
         case "templates":
-            return {"resource": "templates", "templates": list(templates.templates())}
+            return {"resource": "templates", "templates": list(deps.catalog.templates.all())}
         case _:
             known = ", ".join(RESOURCES)
             raise InvalidResource(f"there is no resource {args.resource!r}; there are {known}", known=list(RESOURCES))

@@ -76,6 +76,9 @@ async def walk(assistant: Assistant) -> set[str]:
     assert (executed["status"], executed["final_state"]) == ("completed", "The report: go ahead.")
     called.add("graph_run_checkpoint")  # none of these runs is long enough for one
     assert await assistant.refused("graph_run_checkpoint", run_id=run_id) == "CHECKPOINT_NOT_FOUND"
+    (version,) = (await ok("graph_template_outcomes", template_id="council_deliberation"))["versions"]
+    assert (version["completed"], version["per_run"]["llm_calls"]) == (2, 5.0)
+    assert (await ok("graph_template_candidates", state="not_yet"))["candidates"][0]["graph_id"] == "paid"
     assert len((await ok("graph_run_list"))["runs"]) == 6
     assert (await ok("graph_status"))["provider"]["ok"] is True
     return called
