@@ -63,6 +63,7 @@ def commands() -> typer.Typer:
         approvers,
         checking,
         graphs,
+        install,
         keeping,
         running,
         runs,
@@ -78,7 +79,7 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens)
+    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens, install)
     for group in groups:
         group.register(app)
     app.callback()(_options)

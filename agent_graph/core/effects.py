@@ -253,13 +253,16 @@ class SignalAnswer:
 Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
 
 
+_OF_ANSWER: Final = tuple((f.name, f.default) for f in fields(ModelAnswer))
+
+
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
     """The JSON object of a model's answer; fields that hold their default are left out."""
     body: JsonObject = {}
-    for f in fields(ModelAnswer):
-        value = getattr(answer, f.name)
-        if f.name == "text" or value != f.default:
-            body[f.name] = list(value) if isinstance(value, tuple) else value
+    for name, default in _OF_ANSWER:
+        value = getattr(answer, name)
+        if name == "text" or value != default:
+            body[name] = list(value) if isinstance(value, tuple) else value
     return body
 
 

@@ -40,7 +40,10 @@ async def call_model(
     asked = call.model or run.model
     try:
         chosen = await shell.models.find(asked)
-        client, call = chosen.client, await described(replace(call, model=chosen.model), shell.connections)
+        client = chosen.client
+        if call.model != chosen.model:
+            call = replace(call, model=chosen.model)
+        call = await described(call, shell.connections)
         key = await _cache_key(perform, call, chosen, run) if call.cache else ""
         if key and not call.fresh and (found := await recall(shell.store, key)) is not None:
             return e.CacheHit(perform.firing, found[0], key, found[1], perform.attempt)

@@ -37,6 +37,7 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.daemon import ClientConfigInvalid as ClientConfigInvalid
 from agent_graph.errors.daemon import DaemonLost as DaemonLost
 from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
 from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable

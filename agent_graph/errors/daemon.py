@@ -1,8 +1,8 @@
-"""Why a client and the daemon of its data folder do not come together."""
+"""Why a client, its configuration and the daemon of its data folder do not come together."""
 
 from __future__ import annotations
 
-from agent_graph.errors.base import Conflict, Upstream
+from agent_graph.errors.base import Conflict, InvalidRequest, Upstream
 
 
 class DaemonVersionMismatch(Conflict):
@@ -27,3 +27,7 @@ class DaemonLost(Upstream):
     """The daemon ended before it had answered; whether it did what was asked is unknown. Runs go on."""
 
     exit_code = 5
+
+
+class ClientConfigInvalid(InvalidRequest):
+    """A client's configuration file cannot be read, or not be changed without touching what is not ours."""

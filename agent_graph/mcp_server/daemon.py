@@ -49,11 +49,13 @@ PASSED_OVER: Final = 100
 class Daemon:
     """Every assistant's session over one open data folder."""
 
-    def __init__(self, deps: Deps, settings: Settings, *, token: str = "") -> None:
-        """`token` is what a client has to show where the system does not tell whose process it is."""
+    def __init__(self, deps: Deps, settings: Settings, *, token: str = "", stays: bool = False) -> None:
+        """`token` is what a client has to show where the system does not tell whose process it is. One that `stays`
+        serves others too, and makes no room for another."""
         self._deps = deps
         self._settings = settings
         self._token = token
+        self._stays = stays
         self._servers: dict[tuple[str, ...], Server[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sessions: set[Session] = set()
@@ -209,7 +211,7 @@ class Daemon:
 
     def _steps_aside(self, refusal: AgentGraphError) -> bool:
         """A daemon that nobody uses makes room for one as the client wants it."""
-        if not isinstance(refusal, DaemonVersionMismatch | DaemonSettingsDiffer) or self._busy():
+        if not isinstance(refusal, DaemonVersionMismatch | DaemonSettingsDiffer) or self._stays or self._busy():
             return False
         self.leave(f"a client wants another: {refusal.message}")
         return True

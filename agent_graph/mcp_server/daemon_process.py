@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -134,13 +134,31 @@ async def _serve(settings: Settings, folder: Path, *, detached: bool, also: Path
     return 0
 
 
-def _daemon(deps: Deps, settings: Settings, token: str) -> Daemon:
+@asynccontextmanager
+async def fronts(deps: Deps, settings: Settings, *, on_stop: Callable[[], None]) -> AsyncIterator[None]:
+    """Let the fronts of assistants in, for another server that owns the folder; `on_stop` hears `daemon --stop`. In
+    memory there is nothing to find it by."""
+    if settings.data_dir is None:
+        yield
+        return
+    token = "" if hasattr(socket, "AF_UNIX") else secrets.token_urlsafe(32)
+    async with _listening(settings.data_dir / hello.SOCKET_NAME, token=token) as listener:
+        daemon = _daemon(deps, settings, token, stays=True)
+        asked = asyncio.create_task(daemon.run())
+        asked.add_done_callback(lambda _: on_stop())
+        async with _accepting(daemon, [listener]):
+            yield
+    await daemon.aclose()
+    await asked
+
+
+def _daemon(deps: Deps, settings: Settings, token: str, *, stays: bool = False) -> Daemon:
     gc.disable()  # importing makes many objects and no garbage
     from agent_graph.mcp_server.daemon import Daemon
 
     gc.freeze()
     gc.enable()
-    return Daemon(deps, settings, token=token)
+    return Daemon(deps, settings, token=token, stays=stays)
 
 
 async def _opened(settings: Settings, folder: Path, opened: AsyncExitStack) -> Deps | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -245,6 +246,26 @@ async def test_while_the_issuers_keys_cannot_be_read_its_tokens_are_to_be_shown_
     assert (refused.status_code, refused.json()["error_code"]) == (503, "ISSUER_UNREACHABLE")
     assert refused.headers["retry-after"] == "30"
     assert envelope(await call(client, "graph_list", token=await token_for(deps, "ann", "runs:read")))["ok"]
+
+
+async def test_the_keys_can_be_read_from_an_address(deps: Deps, tmp_path: Path) -> None:
+    place = jwks(tmp_path, k1=KEY)
+    body = await asyncio.to_thread(Path(place).read_bytes)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = {
+        "oauth_issuer": ISSUER, "oauth_resource": RESOURCE, "oauth_jwks": f"http://127.0.0.1:{port}/jwks.json",
+    }  # fmt: skip
+    async with server, asked(made(deps, **settings)) as client:
+        assert envelope(await call(client, "graph_list", token=issued()))["ok"]
 
 
 # -- what one may do, and see --------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from tests.fakes.council import write_script
 from tests.fakes.opened import opened
 from tests.mcp_server.conftest import ERAS, Assistant
 from tests.mcp_server.served import asked, client_of, made, method, on_a_port, token_for
+from tests.mcp_server.test_http_door import INITIALIZE
 from tests.mcp_server.whole_path import CORE, walk
 from tests.tools.specs import gated
 
@@ -37,7 +38,7 @@ OTHERS = ("runs:read", "runs:write", "approvals:decide")
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_council_and_two_decisions_over_http(era: str) -> None:
-    async with opened() as deps, on_a_port(made(deps)) as url:
+    async with opened() as deps, on_a_port(made(deps, sharing="all")) as url:  # two tools count everybody's runs
         async with client_of(url, await token_for(deps, "ann", *OTHERS), era=era) as client:
             assert await walk(Assistant(client)) == set(CORE)
         runs, _ = await deps.store.runs.list()
@@ -187,6 +188,11 @@ async def test_the_program_serves_names_its_owner_and_stops_when_told(tmp_path: 
         url = said[1].split()[-1]
         async with client_of(url) as client:
             assert (await Assistant(client).ok("graph_status"))["storage"] == "durable"
+        front = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-m", "agent_graph", "mcp", "--data-dir", str(tmp_path / "data")],
+            input=json.dumps(INITIALIZE) + "\n", capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+        assert json.loads(front.stdout)["result"]["serverInfo"]["name"] == NAME
         second = _started(tmp_path, "--auth", "none")
         _, told = second.communicate(timeout=20)
         assert second.returncode == 5
@@ -194,6 +200,7 @@ async def test_the_program_serves_names_its_owner_and_stops_when_told(tmp_path: 
         assert str(process.pid) in told
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=10) == 0
+        assert not (tmp_path / "data" / "daemon.log").exists(), "no daemon was started beside it"
     finally:
         process.kill()
         process.wait()

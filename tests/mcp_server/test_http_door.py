@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from agent_graph.errors import AddressInUse, AddressNotAllowed
@@ -16,7 +17,7 @@ from agent_graph.mcp_server.http.serving import check_address, listening, url_of
 from agent_graph.settings import load
 from agent_graph.tools.deps import Deps
 from tests.fakes.opened import Tools, opened
-from tests.mcp_server.served import MODERN, asked, call, envelope, made, token_for
+from tests.mcp_server.served import HEADERS, MODERN, asked, call, envelope, made, on_a_port, token_for
 from tests.tools.specs import echo, keep
 
 
@@ -178,6 +179,16 @@ async def test_sessions_are_bounded_and_each_is_its_principals(deps: Deps) -> No
         assert (stolen.status_code, stolen.text) == (unknown.status_code, unknown.text) == (404, unknown.text)
         assert (await client.delete("/mcp", headers=ann | session)).status_code == 200
         assert (await client.post("/mcp", json=INITIALIZE, headers=bob)).status_code == 200
+
+
+async def test_a_session_nobody_uses_is_closed(deps: Deps) -> None:
+    app, client = made(deps, auth="none", idle_ms="30", rate="0"), httpx2.AsyncClient(headers=HEADERS)
+    async with on_a_port(app) as url, client:
+        opened_ = await client.post(url, json=INITIALIZE)
+        session = {"mcp-session-id": opened_.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+        while "agent_graph_sessions 0" not in (await client.get(url.replace("/mcp", "/metrics"))).text:
+            pass
+        assert (await client.post(url, json=LIST, headers=session)).status_code == 404
 
 
 async def test_a_server_without_sessions_gives_none(deps: Deps) -> None:

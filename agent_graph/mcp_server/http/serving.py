@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -14,11 +13,10 @@ from typing import Final
 import uvicorn
 
 from agent_graph.errors import AddressInUse, AddressNotAllowed, AgentGraphError, DataDirLocked
-from agent_graph.mcp_server.serve import end_soon, say
+from agent_graph.mcp_server.serve import end_soon, on_signal, say
 from agent_graph.settings import Settings
 from agent_graph.settings.http import HttpSettings
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CLOSING_S: Final = 2
 """Seconds that answers under way have when it is told to stop; runs go on at the next start."""
 BACKLOG: Final = 512
@@ -46,13 +44,15 @@ async def _serve(settings: Settings, ready: Callable[[str], None]) -> int:
     listener = listening(settings.http)
     with contextlib.closing(listener):
         async with open_app(settings, recover=True, remark=say) as deps:
+            from agent_graph.mcp_server.daemon_process import fronts
             from agent_graph.mcp_server.http.app import http_app
 
             for remark in await _remarks(settings, deps.store.tokens.list):
                 say(remark)
             server = _Server(_config(settings, http_app(deps, settings)))
             server.ready = lambda: ready(url_of(settings.http, listener))
-            await server.serve(sockets=[listener])
+            async with fronts(deps, settings, on_stop=server.end):
+                await server.serve(sockets=[listener])
     return 0
 
 
@@ -111,15 +111,11 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._stop)
-        try:
+        with on_signal(lambda _: self.end()):
             yield
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
 
-    def _stop(self) -> None:
-        self.should_exit = True
-        end_soon()
+    def end(self) -> None:
+        """Stop in order, and soon."""
+        if not self.should_exit:
+            self.should_exit = True
+            end_soon()
