@@ -41,8 +41,8 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "Over MCP an answer is cut at about 30 kB: `truncated` is true and `cut` names the places. Lists go on"
     yield "with `next_cursor`, events with theirs; a long text is read whole from `graph_run_state` or `graph_run_get`,"
-    yield "in parts, each from the `next_offset` of the one before. What changes something takes an `idempotency_key`. The"
-    yield "examples are run by the tests, with ids that are there."
+    yield "in parts, each from the `next_offset` of the one before. What changes something takes an `idempotency_key`."
+    yield "The examples are run by the tests, with ids that are there."
     for toolset, said in TOOLSETS.items():
         tools = shown([toolset])
         if tools:
