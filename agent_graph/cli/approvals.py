@@ -18,6 +18,7 @@ from agent_graph.errors import InvalidArgument, StoreBusy
 
 if TYPE_CHECKING:
     from agent_graph.engine.approvers import Proof
+    from agent_graph.settings import Settings
 
 APPROVAL = Annotated[str, typer.Argument(metavar="APPROVAL", show_default=False)]
 RUN = Annotated[str, typer.Option("--run", metavar="RUN", help="Only those of this run.")]
@@ -63,8 +64,8 @@ def list_(
             answer = await desk.call("graph_approval_list", asked)
             if not answer["ok"]:
                 return refuse(answer, as_json=as_json)
-            if watch:
-                return await _watch(desk, asked, as_json=as_json)
+        if watch:
+            return await _watch(settings_of(data_dir), asked, as_json=as_json)
         data: Any = answer["data"]
         if as_json:
             give_json(answer)
@@ -80,18 +81,20 @@ def _row(gate: Any) -> tuple[str, ...]:
     return gate["approval_id"], gate["status"], gate["graph_id"], gate["node_id"], one_line(gate["prompt"], 60)
 
 
-async def _watch(desk: Desk, asked: JsonObject, *, as_json: bool) -> int:
-    """A line for each approval that comes or changes; other processes tell nothing by themselves, so it looks."""
+async def _watch(settings: Settings, asked: JsonObject, *, as_json: bool) -> int:
+    """A line for each approval that comes or changes. Nobody is told by another process's folder, so it looks, and
+    lets go of the folder in between: others decide meanwhile."""
     from agent_graph.core.jsonvalue import compact
 
     known: dict[str, str] = {}
     while True:
-        shown = {str(gate["approval_id"]): gate async for gate in _every(desk, {**asked, "limit": 200})}
-        for name in [name for name in known if name not in shown]:
-            gone: Any = await desk.call("graph_approval_get", {"approval_id": name})
-            del known[name]
-            if gone["ok"]:
-                shown[name] = gone["data"]["approval"]
+        async with Desk(settings, drives=False, remark=say) as desk:
+            shown = {str(gate["approval_id"]): gate async for gate in _every(desk, {**asked, "limit": 200})}
+            for name in [name for name in known if name not in shown]:
+                gone: Any = await desk.call("graph_approval_get", {"approval_id": name})
+                del known[name]
+                if gone["ok"]:
+                    shown[name] = gone["data"]["approval"]
         for name, gate in shown.items():
             if known.get(name) != gate["status"]:
                 give(compact(gate) if as_json else "  ".join(_row(gate)))
@@ -228,7 +231,7 @@ def _came_to(gate: Any) -> str:
 def log(
     *, run_id: RUN = "", graph: GRAPH = "",
     form: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
-    output: OutFile = None, data_dir: DataDir = "",
+    output: OutFile = None, as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """What was asked and decided, by whom and by which way, oldest first."""
 
@@ -240,10 +243,13 @@ def log(
         async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
             asked: JsonObject = {"run_id": run_id, "graph_id": graph, "status": "all", "limit": 200}
             rows = audit.lines([gate async for gate in _every(desk, asked)])
-        _give_log(rows, form, output)
+        if as_json:
+            give_json({"ok": True, "data": {"log": list(rows)}}, to=output)
+        else:
+            _give_log(rows, form, output)
         return DONE
 
-    finish(work(), as_json=form == "json")
+    finish(work(), as_json=as_json)
 
 
 def _give_log(rows: list[JsonObject], form: str, output: Path | None) -> None:
@@ -256,5 +262,6 @@ def _give_log(rows: list[JsonObject], form: str, output: Path | None) -> None:
         give(pretty(list(rows)), to=output)
     else:
         names = ("at", "graph_id", "node_path", "approval_id", "what", "decision", "by", "via", "note")
+        heads = [name.partition("_")[0].upper() for name in names]
         shown = ([one_line(str(row.get(name, "")), 60) for name in names] for row in rows)
-        give(table(shown, head=[name.upper() for name in names]) or "nothing was asked", to=output)
+        give(table(shown, head=heads) or "nothing was asked", to=output)

@@ -157,8 +157,9 @@ def _check_seen(gate: Gate, ballot: Ballot) -> None:
     """Nobody votes for what they have not seen, and nobody twice for the same."""
     unseen = bool(ballot.subject_digest) and ballot.subject_digest != gate.subject_digest
     if unseen or (gate.edited and not ballot.subject_digest and ballot.decision in FOR):
-        why = "it is not what you name" if unseen else "it was edited: name the subject_digest of what you saw"
-        message = f"what would happen has changed since it was first shown, and {why}; look at it again"
+        message = "what would happen was edited since it was first shown; look at it again, and name its subject_digest"
+        if unseen:
+            message = "what would happen is not what the subject_digest names, or not any more; look at it again"
         raise ApprovalStale(message, approval_id=gate.approval_id, subject_digest=gate.subject_digest)
     if ballot.decision == "approve":
         mine = [one for one in _approvals(gate, gate.subject_digest) if _identity(one) == _plain(_name(ballot))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from agent_graph.core.jsonvalue import digest
 from agent_graph.engine import approvers as module
-from tests.cli.terminal import Done
+from tests.cli.terminal import PATIENCE_S, Done, Started, Terminal
 from tests.specs import gate, llm, put, spec
 
 Cli = Callable[..., Done]
@@ -165,6 +167,7 @@ def test_the_log_tells_what_was_asked_and_decided_and_no_spreadsheet_calculates_
     assert (table[1]["by"], table[1]["note"]) == ("'+Ada", "'" + evil)
     assert b"approve" in cli("approvals", "log", "--graph", rows[0]["graph_id"]).out
     assert cli("approvals", "log", "--graph", "other").out == b"nothing was asked\n"
+    assert cli("approvals", "log", "--json").json["data"]["log"] == rows
     assert cli("approvals", "log", "--format", "xml").code == 1
 
 
@@ -191,3 +194,25 @@ def test_a_spec_with_every_way_of_a_gate_is_drawn_and_run(cli: Cli, graph_file: 
     )  # fmt: skip
     drawn = cli("validate", graph_file(graph))
     assert drawn.code == 0, drawn.err
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60)
+async def test_watching_tells_what_comes_and_what_became_of_it_and_keeps_nobody_out(
+    terminal: Terminal, graph_file: File
+) -> None:
+    async def told(watching: Started) -> list[str]:
+        assert watching.process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            return (await watching.process.stdout.readline()).decode().split()
+
+    graph = spec(put("a", letter="Dear Dana"), gate("g"), edges="a>g g>END", output_key="letter")
+    assert (await terminal.run("run", graph_file(graph), "x")).code == 3
+    watching = await terminal.start("approvals", "list", "--watch")
+    name, *row = await told(watching)
+    assert row[:3] == ["pending", "case", "g"]
+    decided = await terminal.run("approvals", "decide", name, "approve")
+    assert (decided.code, decided.out) == (0, b"Dear Dana\n"), decided.err
+    assert (await told(watching))[:2] == [name, "approved"]
+    watching.process.send_signal(signal.SIGINT)
+    assert (await watching.done()).code == 130
