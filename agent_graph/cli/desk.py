@@ -117,14 +117,7 @@ class Desk:
 
     async def resume(self, run_id: str) -> JsonObject:
         """Have the run driven on, here or by the owner; the envelope of that."""
-        while True:
-            try:
-                if self._deps is not None:
-                    return await _resume(self._deps, run_id)
-                assert self._owner is not None
-                return await self._answered(self._owner.resume(run_id))
-            except ConnectionError:
-                await self.open()
+        return await self.call("graph_run_resume", {"run_id": run_id})
 
     async def watch(self, run_id: str, *, cursor: int = 0) -> AsyncIterator[JsonObject]:
         """What `tools.live.follow` gives. Raises ConnectionError when the owner goes away, `RunNotFound` never: ask
@@ -172,10 +165,3 @@ async def _call(deps: Deps, tool: str, arguments: JsonObject) -> JsonObject:
 
     importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
     return await call(deps, tool, arguments, caller=Caller("cli", CLIENT))
-
-
-async def _resume(deps: Deps, run_id: str) -> JsonObject:
-    from agent_graph.tools.deps import Caller
-    from agent_graph.tools.socket_server import resume
-
-    return await resume(deps, run_id, caller=Caller("cli", CLIENT))

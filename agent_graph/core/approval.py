@@ -15,8 +15,10 @@ from agent_graph.errors import (
 )
 
 
-def vote(run: Run, approval_id: str, *, decision: str, note: str, by: str, via: str, now_ms: int) -> tuple[e.Fact, ...]:
-    """The facts one decision makes (quorum 1: the first vote decides).
+def vote(
+    run: Run, approval_id: str, *, decision: str, note: str, by: str, via: str, now_ms: int, principal: str = ""
+) -> tuple[e.Fact, ...]:
+    """The facts one decision makes (quorum 1: the first vote decides); `principal` is who was authenticated.
 
     Raises `ApprovalNotFound`, `ApprovalAlreadyDecided` (details.decision is the winner's), `ApprovalExpired`,
     `ApprovalWithdrawn` or `ApprovalDecisionNotAllowed`; then nothing is to be recorded.
@@ -39,6 +41,8 @@ def vote(run: Run, approval_id: str, *, decision: str, note: str, by: str, via: 
             message, approval_id=approval_id, allowed_decisions=list(gate.allowed_decisions)
         )
     ballot: JsonObject = {"decision": decision, "decision_note": note, "decided_by": by, "via": via}
+    if principal:
+        ballot["principal"] = principal
     return (
         e.ApprovalVoted(gate.firing, approval_id, ballot),
         e.ApprovalDecided(gate.firing, approval_id, decision, note, by, via),

@@ -34,11 +34,11 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 15
+FORMAT = 16
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
-    "partly",
+    "partly", "principal",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 

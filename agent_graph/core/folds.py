@@ -27,7 +27,7 @@ STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_change
 def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
-    run.started_by = fact.started_by
+    run.started_by, run.principal = fact.started_by, fact.principal
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
     run.ledger = budgets.ledger(fact.budgets or graph.budgets, policy=fact.policy)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)

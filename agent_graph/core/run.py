@@ -92,6 +92,8 @@ class Run:
     thread_id: str = ""
     model: str = ""
     started_by: str = ""
+    principal: str = ""
+    """The authenticated one who started it, "" for the local user."""
     limits: Limits = DEFAULTS
     """What its steps apply, as it was accepted with."""
     seq: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_graph.core.compile import Compiled, Level, compile_graph, load_graph
@@ -42,6 +43,8 @@ class Catalog:
         self._clock = clock
         self._limits = limits
         self._cache: OrderedDict[tuple[str, str], Graph] = OrderedDict()
+        self.listeners: tuple[Callable[[str], None], ...] = ()
+        """Who is told of every change of the list."""
 
     async def check(self, spec: JsonValue) -> Checked:
         """Compile a spec. Raises `SpecInvalid` with every issue in ``details.issues``; nothing is stored."""
@@ -74,9 +77,31 @@ class Catalog:
         self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None
     ) -> bool:
         """Make it the current version of its name; False when it already was. Raises `GraphVersionConflict`."""
-        return await self._store.graphs.put(
+        stored = await self._store.graphs.put(
             checked.row, overwrite=overwrite, expected_version=expected_version, answered=answered
         )
+        if stored:
+            self._tell(checked.row.graph_id)
+        return stored
+
+    async def delete(self, graph_id: str, answered: Answered | None = None) -> None:
+        """Hide it from the list; its versions stay. Raises `GraphNotFound`, `GraphInUse`."""
+        await self._store.graphs.delete(graph_id, answered)
+        self._tell(graph_id)
+
+    def listen(self, hear: Callable[[str], None]) -> Callable[[], None]:
+        """Have `hear`, which must not raise, told the name of every graph that gets another version or is hidden, until
+        what is returned is called."""
+        self.listeners = (*self.listeners, hear)
+
+        def stop() -> None:
+            self.listeners = tuple(other for other in self.listeners if other is not hear)
+
+        return stop
+
+    def _tell(self, graph_id: str) -> None:
+        for hear in self.listeners:
+            hear(graph_id)
 
     async def is_current(self, checked: Checked) -> bool:
         """Whether it is the version its name holds already."""

@@ -45,11 +45,14 @@ class Decide:
     by: str
     via: str
     answer: Answer | None = None
+    principal: str = ""
+    """Who was authenticated, "" for the local user."""
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
         return approval.vote(
-            run, self.approval_id, decision=self.decision, note=self.note, by=self.by, via=self.via, now_ms=now_ms
-        )
+            run, self.approval_id, decision=self.decision, note=self.note, by=self.by, via=self.via, now_ms=now_ms,
+            principal=self.principal,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

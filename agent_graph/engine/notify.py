@@ -71,6 +71,8 @@ class Notify:
         """Held by those who wait, and gone with the last of them."""
         self._expected: dict[str, dict[asyncio.Future[RunRow], Callable[[RunRow], bool]]] = {}
         """Who waits for a row that passes a test: only the commit it waits for wakes it."""
+        self.listeners: tuple[Callable[[RunRow, Sequence[Event]], None], ...] = ()
+        """Who is told of every commit of every run: nobody, as long as nobody follows anything."""
         self._watches: dict[str, set[Watch]] = defaultdict(set)
         self._deltas: dict[str, int] = {}
 
@@ -94,6 +96,15 @@ class Notify:
             if not expected:
                 self._expected.pop(run_id, None)
 
+    def listen(self, hear: Callable[[RunRow, Sequence[Event]], None]) -> Callable[[], None]:
+        """Have `hear`, which must not raise, told of every run's every commit, until what is returned is called."""
+        self.listeners = (*self.listeners, hear)
+
+        def stop() -> None:
+            self.listeners = tuple(other for other in self.listeners if other is not hear)
+
+        return stop
+
     def committed(self, row: RunRow, events: Sequence[Event]) -> None:
         """Events of the run are durable and `row` is what they made of it: wake the waiters, show the watchers."""
         run_id = row.run_id
@@ -106,6 +117,8 @@ class Notify:
         for watch in self._watches.get(run_id, ()):
             for item in events:
                 watch.put(item)
+        for hear in self.listeners:
+            hear(row, events)
 
     def delta(self, run_id: str, firing: str, *, kind: str, text: str) -> None:
         """A piece of an answer came in."""

@@ -70,7 +70,7 @@ async def _cache_key(perform: Perform, call: CallModel, chosen: Chosen, run: Run
         return ""
     return key_of(
         call, model_digest=model_digest, host=chosen.place,
-        scope={"started_by": run.started_by},
+        scope={"started_by": run.started_by, **({"principal": run.principal} if run.principal else {})},
         firing={"graph": run.frame.graph.name, "path": perform.firing},
     )  # fmt: skip
 

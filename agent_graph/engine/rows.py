@@ -17,7 +17,7 @@ def run_row(graph: Graph, run: Run, *, created_at_ms: int) -> RunRow:
         run_id=run.run_id, graph_id=graph.name, graph_version=graph.version, thread_id=run.thread_id, status=status,
         seq=run.seq, created_at_ms=created_at_ms, started_at_ms=run.started_at_ms, finished_at_ms=run.finished_at_ms,
         error=run.error, final_state=final_state(run), usage=usage(run), wake_at_ms=wake_ms(run),
-        budget={} if run.ledger is None else run.ledger.view(),
+        budget={} if run.ledger is None else run.ledger.view(), principal=run.principal,
     )  # fmt: skip
 
 

@@ -65,35 +65,43 @@ class Supervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        principal: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
 
         `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own;
         `policy` is kept as the fact has it.
-        Raises what `intake` and `budgets.tightened` raise, `RunCapacity` (then no run exists), `IdempotencyConflict`
-        or `AlreadyAnswered`.
+        Raises what `check` and `check_capacity` raise (then no run exists), `IdempotencyConflict` or
+        `AlreadyAnswered`.
         """
-        bounds = tightened(graph.budgets, budgets) if budgets else {}
-        check_input(graph, value, limits=self._limits)
-        check_connections(graph, self.shell.connections)
+        bounds = self.check(graph, value, budgets=budgets)
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
-            self._check_capacity()
+            self.check_capacity()
             self._keys |= {key} - {""}
         self._starting += 1
         now = self.shell.clock.now_ms()
         run_id = f"run-{now:011x}{secrets.token_hex(5)}"
         limits = recorded(self._limits)
         fact = e.RunAccepted(
-            run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {}
-        )
+            run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {},
+            principal,
+        )  # fmt: skip
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
         return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))
 
-    def _check_capacity(self) -> None:
+    def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
+        """The bounds a run would start with beside the graph's own. Raises what `intake` and `budgets.tightened`
+        raise; changes nothing."""
+        bounds = tightened(graph.budgets, budgets) if budgets else {}
+        check_input(graph, value, limits=self._limits)
+        check_connections(graph, self.shell.connections)
+        return bounds
+
+    def check_capacity(self) -> None:
+        """Raises `RunCapacity` when there is no room for one more run, `StoreBusy` when the program is stopping."""
         if self._stopping:
             raise StoreBusy("the program is stopping; try again when it is there again")
         waiting = len(self._queue) + self._starting - max(0, self._limits.active_runs - self._active())

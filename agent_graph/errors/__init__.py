@@ -24,6 +24,14 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
+from agent_graph.errors.door import AddressInUse as AddressInUse
+from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
+from agent_graph.errors.door import BodyTooLarge as BodyTooLarge
+from agent_graph.errors.door import HostNotAllowed as HostNotAllowed
+from agent_graph.errors.door import InsufficientScope as InsufficientScope
+from agent_graph.errors.door import TokenNotFound as TokenNotFound
+from agent_graph.errors.door import TooManyRequests as TooManyRequests
 
 
 class InvalidArgument(InvalidRequest):
@@ -120,8 +128,20 @@ class ApprovalNotFound(NotFound):
     """No approval has that id."""
 
 
+class CheckpointNotFound(NotFound):
+    """No snapshot of the run is kept, or none after that event."""
+
+
 class SignalNotFound(NotFound):
     """No node of the run's graph waits for messages of that name."""
+
+
+class ResourceNotFound(NotFound):
+    """Nothing can be read at that address."""
+
+
+class PromptNotFound(NotFound):
+    """There is no prompt of that name."""
 
 
 class TemplateNotFound(NotFound):
@@ -142,6 +162,10 @@ class StatePathNotFound(NotFound):
 
 class ToolNotFound(NotFound):
     """There is no tool of that name."""
+
+
+class SubscriptionLimit(Conflict):
+    """The client follows as much as one client can."""
 
 
 class IdempotencyConflict(Conflict):
@@ -286,6 +310,10 @@ class CapabilityMissing(Upstream):
 
 class StoreCorrupt(Corrupt):
     """The database, or one run in it, is damaged; or the file is gone."""
+
+
+class CheckpointIntegrityFailure(Corrupt):
+    """The snapshot is not what was written, or not what the events say."""
 
 
 class StoreNewer(Corrupt):

@@ -6,20 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp import types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
 
 from agent_graph import __version__
-from agent_graph.core.jsonvalue import compact
+from agent_graph.mcp_server import completion, logs
+from agent_graph.mcp_server.answers import answer
+from agent_graph.mcp_server.calling import Context, caller_of
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
+from agent_graph.mcp_server.prompts import serving as prompts
+from agent_graph.mcp_server.resources import serving as resources
 from agent_graph.mcp_server.schemas import OUTPUT_SCHEMA, input_schema
+from agent_graph.mcp_server.subscriptions import legacy, listening
+from agent_graph.mcp_server.subscriptions.hub import Hub
+from agent_graph.mcp_server.tasks import serving as tasks
 from agent_graph.tools import registry
-from agent_graph.tools.deps import Caller, Deps, Progress
-from agent_graph.tools.registry import Envelope, Tool
+from agent_graph.tools.deps import Deps
+from agent_graph.tools.registry import Tool
 from agent_graph.tools.toolsets import shown
 
 NAME = "agent-graph"
-Context = ServerRequestContext[Any, Any]
 
 
 def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
@@ -31,16 +37,27 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        caller = Caller("assistant", client=_client(context), progress=_progress(context))
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> HandlerResult:
+        caller, given = caller_of(context), params.arguments or {}
         if params.name not in names:
             return answer(registry.failure(registry.unknown_tool(params.name, names)))
-        return answer(await registry.call(deps, params.name, params.arguments or {}, caller=caller))
+        if tasks.becomes_one(context, params.name, given):
+            return await tasks.made(deps, given, caller=caller)
+        envelope = await registry.call(deps, params.name, given, caller=caller)
+        await logs.tell(context, params.name, envelope)
+        return answer(envelope)
 
-    return Server(
-        NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )  # fmt: skip
+    server: Server[Any] = Server(
+        NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools
+    )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+    for serve in (resources.serve, prompts.serve, completion.serve, tasks.serve):
+        serve(server, deps)
+    logs.serve(server)
+    hub = Hub(deps)
+    legacy.serve(server, deps, hub)
+    listening.serve(server, deps, hub)
+    return server
 
 
 def published(tools: Sequence[Tool]) -> list[types.Tool]:
@@ -61,27 +78,3 @@ def published(tools: Sequence[Tool]) -> list[types.Tool]:
         )
         for tool in tools
     ]
-
-
-def answer(envelope: Envelope) -> types.CallToolResult:
-    """An envelope as a tool's result: structured, and the same as compact text, where a refusal's code comes first."""
-    if not envelope["ok"]:
-        envelope = {"error_code": envelope["error_code"], **envelope}
-    return types.CallToolResult(
-        content=[types.TextContent(text=compact(envelope))], structured_content=envelope, is_error=not envelope["ok"]
-    )
-
-
-def _client(context: Context) -> str:
-    """The name the client gave itself, "" where it gave none."""
-    params = context.session.client_params
-    return params.client_info.name if params is not None else ""
-
-
-def _progress(context: Context) -> Progress:
-    """How to tell of progress; where the client did not ask for it, nobody is told."""
-
-    async def tell(count: int, message: str) -> None:
-        await context.session.report_progress(count, message=message)
-
-    return tell

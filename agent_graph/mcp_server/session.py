@@ -24,6 +24,8 @@ ANSWERS_S: Final = 1.5
 """Seconds that requests under way may take after the end of input; a client that left may have piped them in."""
 CLOSING_S: Final = 1.0
 """Seconds to end in order, each for the server and for what is still to be written."""
+UNANSWERED: Final = frozenset({"subscriptions/listen"})
+"""Requests whose answer is a stream without an end: nobody waits for it."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ENVELOPE_DEPTH: Final = 8
 """Levels of a message around the arguments of a tool and a value in them."""
@@ -89,7 +91,7 @@ class Session:
             await self._write(message.answer)
             return
         match message:
-            case types.JSONRPCRequest():
+            case types.JSONRPCRequest() if message.method not in UNANSWERED:
                 self._open.add(str(message.id))
             case types.JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
                 self._settle(params.get("requestId"))  # nobody answers it any more

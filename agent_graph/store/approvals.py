@@ -25,7 +25,7 @@ LIST: Final = """
 SELECT * FROM (
     SELECT a.approval_no, a.approval_id, r.run_id, a.created_at_ms, a.expires_at_ms, a.audience, a.body,
         CASE WHEN a.status = 'pending' AND a.expires_at_ms <= :now_ms THEN 'expired' ELSE a.status END AS status,
-        a.status AS stored_status
+        a.status AS stored_status, r.principal
     FROM approvals AS a JOIN runs AS r USING (run_no)
 ) {where} ORDER BY approval_no LIMIT :fetched"""
 IS: Final = "approval_id = :approval_id"
@@ -33,6 +33,7 @@ OF_RUN: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
 STORED_PENDING: Final = "stored_status = 'pending'"  # lets the index of pending ones be used
 FOR_AUDIENCE: Final = "EXISTS (SELECT 1 FROM json_each(audience) WHERE value = :audience)"
+OF_PRINCIPAL: Final = "principal = :principal"
 AFTER: Final = "approval_no > :after"
 
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
@@ -48,9 +49,10 @@ class SqliteApprovals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
-        values = {"approval_id": approval_id, "now_ms": _now(now_ms), "fetched": 1}
-        rows = await self._database.read(partial(_select, [IS], values))
+    async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
+        values = {"approval_id": approval_id, "principal": principal, "now_ms": _now(now_ms), "fetched": 1}
+        wanted = [IS, OF_PRINCIPAL] if principal else [IS]
+        rows = await self._database.read(partial(_select, wanted, values))
         if not rows:
             raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
         return rows[0][1]
@@ -61,12 +63,13 @@ class SqliteApprovals:
         run_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
+        principal: str = "",
         now_ms: int | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
         values: dict[str, Any] = {"now_ms": _now(now_ms), "fetched": check_limit(limit) + 1, "run_id": run_id}
-        values.update(statuses=json_text(list(statuses)), audience=audience)
+        values.update(statuses=json_text(list(statuses)), audience=audience, principal=principal)
         if cursor is not None:
             values["after"] = number_of("approvals", cursor)
         wanted = (
@@ -74,6 +77,7 @@ class SqliteApprovals:
             (HAS_STATUS, statuses),
             (STORED_PENDING, set(statuses) == {"pending"}),
             (FOR_AUDIENCE, audience),
+            (OF_PRINCIPAL, principal),
             (AFTER, cursor is not None),
         )
         conditions = [condition for condition, given in wanted if given]

@@ -19,14 +19,15 @@ from agent_graph.store.rows import (  # told from here too
     GraphRow,
     RunRow,
     RunStatus,
+    Snapshot,
     Space,
     StoredEvent,
 )  # fmt: skip
 
 __all__ = [
-    "GraphStore", "RunStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore", "Store",
-    "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
-    "GraphRow", "RunRow", "RunStatus", "Space", "StoredEvent",
+    "GraphStore", "RunStore", "CheckpointStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
+    "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
+    "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent",
 ]  # fmt: skip
 
 
@@ -73,8 +74,8 @@ class RunStore(Protocol):
         `IdempotencyConflict` (same key, another request) and `AlreadyAnswered` (same key, same request)."""
         ...
 
-    async def get(self, run_id: str) -> RunRow:
-        """Raises `RunNotFound`."""
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        """Raises `RunNotFound`, with `principal` also for a run that another has started."""
         ...
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
@@ -98,10 +99,11 @@ class RunStore(Protocol):
         statuses: Sequence[str] = (),
         graph_id: str = "",
         thread_id: str = "",
+        principal: str = "",
         limit: int = 50,
         cursor: str | None = None,
     ) -> tuple[tuple[RunRow, ...], str | None]:
-        """Newest first."""
+        """Newest first; what is "" or () filters nothing."""
         ...
 
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
@@ -109,8 +111,8 @@ class RunStore(Protocol):
         again, those of some runs left out."""
         ...
 
-    async def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
+    async def counts(self, *, principal: str = "") -> dict[str, int]:
+        """How many runs have each status, with `principal` of those it has started."""
         ...
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
@@ -128,10 +130,17 @@ class RunStore(Protocol):
         ...
 
 
+class CheckpointStore(Protocol):
+    async def latest(self, run_id: str) -> Snapshot:
+        """The snapshot that is kept of a run. Raises `RunNotFound`, `CheckpointNotFound`, and
+        `CheckpointIntegrityFailure` when it is not what was written."""
+        ...
+
+
 class ApprovalStore(Protocol):
-    async def get(self, approval_id: str, *, now_ms: int | None = None) -> ApprovalRow:
+    async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
-        Raises `ApprovalNotFound`."""
+        Raises `ApprovalNotFound`, with `principal` also for one of a run that another has started."""
         ...
 
     async def list(
@@ -140,11 +149,13 @@ class ApprovalStore(Protocol):
         run_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
+        principal: str = "",
         now_ms: int | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
-        """Oldest first; `audience` is one that an approval names; `now_ms` as in `get`, for `statuses` too."""
+        """Oldest first; `audience` is one that an approval names, `principal` who started its run; `now_ms` as in
+        `get`, for `statuses` too."""
         ...
 
 
@@ -204,6 +215,9 @@ class Store(Protocol):
 
     @property
     def runs(self) -> RunStore: ...
+
+    @property
+    def checkpoints(self) -> CheckpointStore: ...
 
     @property
     def approvals(self) -> ApprovalStore: ...

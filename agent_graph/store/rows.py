@@ -54,6 +54,8 @@ class RunRow:
     """Retention leaves it alone. Changed by `RunStore.pin` only; a commit does not look at it."""
     first_seq: int = 0
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
+    principal: str = ""
+    """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,20 @@ class Commit:
     snapshot: bytes | None = None
     approvals: Sequence[ApprovalRow] = ()
     answered: Answered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as it is kept: the fold up to and with the event `seq` of a run of `events` events."""
+
+    run_id: str
+    seq: int
+    digest: str
+    """Of the kept bytes, ``sha256:<hex>``."""
+    kept_bytes: int
+    events: int
+    data: bytes
+    """What `core.checkpoint.dump` made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,26 @@
-"""Runs: the one write that moves a run on, and what is read of its row, log and snapshot; folds nothing."""
+"""Runs: the one write that moves a run on, and what is read of its log and snapshot; folds nothing."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.errors import AgentGraphError, RunNotFound, RunPruned, SequenceConflict
+from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
 from agent_graph.store import approvals, chain
 from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
-from agent_graph.store.columns import json_object, json_text, json_value, where
-from agent_graph.store.cursor import check_limit, encode_cursor, number_of
+from agent_graph.store.columns import json_text
+from agent_graph.store.cursor import check_limit
 from agent_graph.store.db import Database
 from agent_graph.store.graphs import READ_VERSION, version_not_found
 from agent_graph.store.requests import check_new, reserve
+from agent_graph.store.run_rows import find_row, list_rows, not_found
 from agent_graph.store.waking import next_wake
 
 
@@ -49,8 +50,8 @@ PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
 INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, status,
-                  run_id, graph_id, graph_version, thread_id, created_at_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
@@ -68,20 +69,12 @@ EVENTS: Final = """
 SELECT event_no, CAST(body AS BLOB) FROM events WHERE event_no >= ? AND event_no < ? ORDER BY event_no LIMIT ?"""
 # replaces a run's snapshot
 SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) VALUES (?, ?, ?, ?)"
-# a run's latest snapshot
-LATEST: Final = "SELECT seq, digest, data FROM snapshots WHERE run_no = ?"
-# runs as lists show them, newest first
-LIST: Final = """
-SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       wake_at_ms, pinned, first_seq, error, final_state, usage, budget
-FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
-IS: Final = "run_id = :run_id"
-HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
-OF_GRAPH: Final = "graph_id = :graph_id"
-OF_THREAD: Final = "thread_id = :thread_id AND thread_id <> ''"
-BEFORE: Final = "run_no < :before"
+# a run's latest snapshot, as bytes whatever was done to it
+LATEST: Final = "SELECT seq, digest, CAST(data AS BLOB) FROM snapshots WHERE run_no = ?"
 # how many runs have each status
 COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+# the same, of the runs one has started
+COUNTS_OF: Final = "SELECT status, count(*) FROM runs WHERE principal = ? GROUP BY status"
 
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
@@ -127,8 +120,8 @@ class SqliteRuns:
             if len(self._places) > _PLACES_KEPT:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
-    async def get(self, run_id: str) -> RunRow:
-        return self._seen(await self._database.read(partial(find_row, run_id)))
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        return self._seen(await self._database.read(partial(find_row, run_id, principal=principal)))
 
     def _seen(self, row: RunRow) -> RunRow:
         error = self._aside.get(row.run_id)
@@ -151,24 +144,23 @@ class SqliteRuns:
         statuses: Sequence[str] = (),
         graph_id: str = "",
         thread_id: str = "",
+        principal: str = "",
         limit: int = 50,
         cursor: str | None = None,
     ) -> tuple[tuple[RunRow, ...], str | None]:
-        values: dict[str, Any] = {"statuses": json_text(list(statuses)), "graph_id": graph_id, "thread_id": thread_id}
-        values["fetched"] = check_limit(limit) + 1
-        if cursor is not None:
-            values["before"] = number_of("runs", cursor)
-        wanted = ((HAS_STATUS, statuses), (OF_GRAPH, graph_id), (OF_THREAD, thread_id), (BEFORE, cursor is not None))
-        conditions = [condition for condition, given in wanted if given]
-        rows = await self._database.read(partial(_select, conditions, values))
-        shown = tuple(self._seen(row) for _, row in rows[:limit])
-        return shown, encode_cursor("runs", rows[limit - 1][0]) if len(rows) > limit else None
+        query = partial(
+            list_rows, statuses=statuses, graph_id=graph_id, thread_id=thread_id, principal=principal,
+            limit=check_limit(limit), cursor=cursor,
+        )  # fmt: skip
+        rows, following = await self._database.read(query)
+        return tuple(map(self._seen, rows)), following
 
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:
         return await self._database.read(partial(next_wake, passing_over))
 
-    async def counts(self) -> dict[str, int]:
-        return dict(await self._database.read(lambda connection: connection.execute(COUNTS).fetchall()))
+    async def counts(self, *, principal: str = "") -> dict[str, int]:
+        query = (COUNTS_OF, (principal,)) if principal else (COUNTS,)
+        return dict(await self._database.read(lambda connection: connection.execute(*query).fetchall()))
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)
@@ -226,7 +218,7 @@ def _place(commit: Commit, connection: sqlite3.Connection) -> Place:
     run_id = commit.run.run_id
     found = connection.execute(PLACE, (run_id,)).fetchone()
     if found is None and not commit.create:
-        raise _not_found(run_id)
+        raise not_found(run_id)
     place = NOWHERE if found is None else Place(*found)
     if commit.create and found is not None:
         raise SequenceConflict(f"Run {run_id} exists already.", run_id=run_id, seq=place.seq)
@@ -252,20 +244,14 @@ def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) 
 def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connection) -> int:
     if connection.execute(READ_VERSION, (run.graph_id, run.graph_version)).fetchone() is None:
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
-    rest = (run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms)
+    rest = (
+        run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
+    )  # fmt: skip
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 
 
-def find_row(run_id: str, connection: sqlite3.Connection) -> RunRow:
-    """The row of a run; raises `RunNotFound`."""
-    rows = _select([IS], {"run_id": run_id, "fetched": 1}, connection)
-    if not rows:
-        raise _not_found(run_id)
-    return rows[0][1]
-
-
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     if _first(run_no, connection):
         raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
     snapshot, first = None, 0
@@ -284,14 +270,14 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
 
 
 def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connection) -> tuple[StoredEvent, ...]:
-    run_no, count, _, _ = _existing(run_id, connection)
+    run_no, count, _, _ = existing(run_id, connection)
     if first_seq >= count:
         return ()
     return tuple(chain.read(run_id, one) for one in stored(run_no, connection, first_seq=first_seq, limit=limit))
 
 
 def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
-    run_no, count, head, _ = _existing(run_id, connection)
+    run_no, count, head, _ = existing(run_id, connection)
     first = _first(run_no, connection)
     return chain.first_damaged(stored(run_no, connection), first=first, count=count, head=head)
 
@@ -301,10 +287,10 @@ def _first(run_no: int, connection: sqlite3.Connection) -> int:
     return int(first)
 
 
-def _existing(run_id: str, connection: sqlite3.Connection) -> Place:
+def existing(run_id: str, connection: sqlite3.Connection) -> Place:
     found = connection.execute(PLACE, (run_id,)).fetchone()
     if found is None:
-        raise _not_found(run_id)
+        raise not_found(run_id)
     return Place(*found)
 
 
@@ -322,28 +308,3 @@ def event_number(run_no: int, seq: int) -> int:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _select(
-    conditions: Sequence[str], values: Mapping[str, Any], connection: sqlite3.Connection
-) -> list[tuple[int, RunRow]]:
-    rows = connection.execute(LIST.format(where=where(conditions)), values)
-    return [(row[0], _row(row[1:])) for row in rows]
-
-
-def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, wake_at_ms, pinned, first_seq, error, final_state, usage, budget = columns
-    return replace(
-        RunRow(*plain),
-        pinned=bool(pinned),
-        first_seq=first_seq,
-        error=None if error is None else json_object(error),
-        final_state=() if final_state is None else (json_value(final_state),),
-        usage=json_object(usage),
-        budget={} if budget is None else json_object(budget),
-        wake_at_ms=wake_at_ms,
-    )
-
-
-def _not_found(run_id: str) -> RunNotFound:
-    return RunNotFound(f"There is no run {run_id}.", run_id=run_id)

@@ -16,6 +16,7 @@ import aiosqlite
 from agent_graph.errors import InvalidArgument, StoreCorrupt
 from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
+from agent_graph.store.checkpoints import SqliteCheckpoints
 from agent_graph.store.db import (
     Database,
     Mode,
@@ -42,15 +43,18 @@ FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
 
 
 class SqliteStore:
-    """`base.Store`: six families over one database. Made by `open_store`; an async context manager."""
+    """`base.Store`: its families over one database. Made by `open_store`; an async context manager."""
 
-    __slots__ = ("answers", "approvals", "database", "graphs", "requests", "retention", "runs", "storage")
+    __slots__ = (
+        "answers", "approvals", "checkpoints", "database", "graphs", "requests", "retention", "runs", "storage",
+    )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.storage: Literal["durable", "volatile"] = "volatile" if database.path is None else "durable"
         self.graphs = SqliteGraphs(database)
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
+        self.checkpoints = SqliteCheckpoints(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
         self.answers = SqliteAnswers(database)

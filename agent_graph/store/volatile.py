@@ -18,7 +18,8 @@ from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.db import Database, Job, look, transact
-from agent_graph.store.runs import SqliteRuns, find_row, write_commit
+from agent_graph.store.run_rows import find_row
+from agent_graph.store.runs import SqliteRuns, write_commit
 from agent_graph.store.sqlite_errors import store_error
 
 T = TypeVar("T")
@@ -96,8 +97,9 @@ class VolatileRuns(SqliteRuns):
         self._memory.settle()
         return await super().commit(commit)
 
-    async def get(self, run_id: str) -> RunRow:
-        known, ahead = self._seen(self._memory.peek(partial(find_row, run_id))), self._ahead.get(run_id)
+    async def get(self, run_id: str, *, principal: str = "") -> RunRow:
+        known = self._seen(self._memory.peek(partial(find_row, run_id, principal=principal)))
+        ahead = self._ahead.get(run_id)
         if ahead is None:
             return known
         row = ahead.row

@@ -30,7 +30,7 @@ class ListParams(Params):
 
 
 @tool(
-    "graph_approval_list", ListParams, title="List approvals", read_only=True, idempotent=True,
+    "graph_approval_list", ListParams, title="List approvals", scope="runs:read", read_only=True, idempotent=True,
     description="""What waits for a person's decision (or was decided), oldest first, with the prompt and exactly what
     will happen if approved. Show these to your human. Example: {"status": "pending"}""",
 )  # fmt: skip
@@ -52,7 +52,7 @@ class GetParams(Params):
 
 
 @tool(
-    "graph_approval_get", GetParams, title="Get an approval", read_only=True, idempotent=True,
+    "graph_approval_get", GetParams, title="Get an approval", scope="runs:read", read_only=True, idempotent=True,
     description="""One approval: prompt, subject (exactly what will happen if approved) and its digest, votes, status.
     Example: {"approval_id": "apr-..."}""",
 )  # fmt: skip
@@ -72,7 +72,7 @@ class DecideParams(Params):
 
 
 @tool(
-    "graph_approval_decide", DecideParams, title="Decide an approval", destructive=True,
+    "graph_approval_decide", DecideParams, title="Decide an approval", scope="approvals:decide", destructive=True,
     description="""Record a person's decision on a pending approval; the run goes on at once. Relay your human's word,
     never decide yourself. The first decision counts, later ones are refused and change nothing. Example:
     {"approval_id": "apr-...", "decision": "approve", "decided_by": "Ada"}""",
@@ -96,6 +96,7 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
         said.append(view(run))
         return call.answered(said[-1], run_id=run.run_id)
 
-    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered)
+    command = Decide(args.approval_id, args.decision, args.decision_note, args.decided_by, call.caller.via, answered,
+                     call.caller.principal)  # fmt: skip
     await deps.supervisor.ask(row.run_id, command)
     return said[-1]

@@ -4,20 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.graph import Graph
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.policy.book import PolicyBook
+from agent_graph.core.run import Run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
+from agent_graph.engine.commands import Command
 from agent_graph.engine.models import Models
-from agent_graph.engine.supervisor import Supervisor
-from agent_graph.store.base import Store
+from agent_graph.engine.shell import Shell
+from agent_graph.errors import StoreCorrupt
+from agent_graph.store.base import Answered, RunRow, Store
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
 """Takes a count that rises and a sentence."""
+ADMIN: Final = "admin"
+SCOPES: Final = frozenset({"runs:read", "runs:write", "approvals:decide", ADMIN})
+"""What a caller may be allowed: to read, to change and to decide what is its own, and to see and do all."""
+Sharing: TypeAlias = Literal["none", "approvals", "all"]
+"""What one principal sees of another: nothing, approvals if it may decide, or all."""
 Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
+
+
+class Supervising(Protocol):
+    """What of `engine.supervisor.Supervisor` a tool may ask for."""
+
+    @property
+    def shell(self) -> Shell: ...
+
+    async def start(
+        self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
+        principal: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        answer: Callable[[RunRow], Answered] | None = None, key: str = "",
+    ) -> RunRow: ...  # fmt: skip
+
+    def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject: ...
+
+    def check_capacity(self) -> None: ...
+
+    async def fold(self, run_id: str) -> tuple[Graph, Run]: ...
+
+    async def ask(self, run_id: str, command: Command) -> Run: ...
+
+    async def write_off(self, run_id: str, damage: StoreCorrupt, reason: str, answered: Answered | None) -> None: ...
+
+    async def wait(self, run_id: str, *, timeout_ms: int, until: Callable[[RunRow], bool] = ...) -> RunRow: ...
+
+    def load(self) -> dict[str, int]: ...
+
+    def drives(self, run_id: str) -> bool: ...
+
+    async def rest(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +68,7 @@ class Deps:
     store: Store
     clock: Clock
     catalog: Catalog
-    supervisor: Supervisor
+    supervisor: Supervising
     models: Models
     data_dir: str
     """The data folder, or ``:memory:``."""
@@ -41,9 +81,29 @@ class Deps:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the channel a vote is recorded with, the client's own name, and how to tell of progress."""
+    """Who calls: the channel a vote is recorded with, the client's own name, how to tell of progress, who it is."""
 
     via: Via
     client: str = ""
     progress: Progress | None = None
     """Called now and then while a call waits."""
+    principal: str = ""
+    """Who was authenticated; "" is the local user, whom the operating system has let in."""
+    scopes: frozenset[str] = SCOPES
+    """Those of `SCOPES` it holds; the local user holds all."""
+    sharing: Sharing = "none"
+    """What the operator lets it see of others."""
+
+    def may(self, scope: str) -> bool:
+        """``admin`` is allowed everything."""
+        return scope in self.scopes or ADMIN in self.scopes
+
+    @property
+    def sees_all(self) -> bool:
+        """Everybody's runs are visible to it."""
+        return not self.principal or ADMIN in self.scopes or self.sharing == "all"
+
+    @property
+    def sees_approvals(self) -> bool:
+        """Everybody's approvals are."""
+        return self.sees_all or (self.sharing == "approvals" and self.may("approvals:decide"))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from agent_graph.core import events as e
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.ways import WayKey, node_of, taken
 from agent_graph.errors import RunPruned
 from agent_graph.store.base import Store
@@ -23,6 +24,19 @@ class Marks:
     firings: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
     taken: dict[WayKey, int] = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        """{ways: [{from, to, name, times}], nodes: {id: {status, firings, failed}}}; ways nobody took are left out."""
+        ways: list[JsonValue] = [
+            {"from": source, "to": target, "name": name, "times": times}
+            for (source, name, target), times in self.taken.items()
+        ]
+        nodes: JsonObject = {
+            node: {"status": status, "firings": self.firings.get(node, 0), "failed": self.failed.get(node, 0)}
+            for node, status in self.statuses.items()
+            if node
+        }
+        return {"ways": ways, "nodes": nodes}
 
 
 async def facts(store: Store, run_id: str, *, until_seq: int | None = None) -> AsyncIterator[e.Event]:

@@ -54,7 +54,7 @@ class CreateParams(Params):
 
 
 @tool(
-    "graph_create", CreateParams, title="Create a graph", idempotent=True,
+    "graph_create", CreateParams, title="Create a graph", scope="runs:write", idempotent=True,
     description="""Check a graph and store it under its name; answers id, version and all issues found. Use action
     validate to check without storing, delete to hide a graph. Give spec, or template {id, name, params}. Errors come
     back all at once, each with a code, a JSON Pointer and what to change. Example: {"template": {"id":
@@ -120,7 +120,7 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
         "graph_id": graph_id, "graph_version": graph.version, "topology_hash": topology_hash(graph),
         "action": "delete", "created": False, "issues": [], "warnings": [],
     }  # fmt: skip
-    await call.deps.store.graphs.delete(graph_id, call.answered(answer))
+    await call.deps.catalog.delete(graph_id, call.answered(answer))
     return answer
 
 
@@ -131,7 +131,7 @@ class ListParams(Params):
 
 
 @tool(
-    "graph_list", ListParams, title="List graphs", read_only=True, idempotent=True,
+    "graph_list", ListParams, title="List graphs", scope="runs:read", read_only=True, idempotent=True,
     description="""The stored graphs with version, size and description, by id. Use it to find a graph_id before
     starting a run. Example: {"query": "council"}""",
 )  # fmt: skip
@@ -150,7 +150,7 @@ class InspectParams(Params):
 
 
 @tool(
-    "graph_inspect", InspectParams, title="Inspect a graph", read_only=True, idempotent=True,
+    "graph_inspect", InspectParams, title="Inspect a graph", scope="runs:read", read_only=True, idempotent=True,
     description="""One graph in full: nodes with their (redacted) config, every way between them, reducers, facts, a
     Mermaid drawing and all stored versions. Use it to understand or review a graph. Example: {"graph_id":
     "my_council"}""",
@@ -181,16 +181,17 @@ class RenderParams(Params):
 
 
 @tool(
-    "graph_render", RenderParams, title="Draw a graph", read_only=True, idempotent=True,
+    "graph_render", RenderParams, title="Draw a graph", scope="runs:read", read_only=True, idempotent=True,
     description="""Draw a graph as Mermaid text (default) or as JSON. Give graph_id, or spec, or run_id to colour a
     run's graph by status with the ways it took. Example: {"graph_id": "my_council"}""",
 )  # fmt: skip
 async def graph_render(call: Call[RenderParams]) -> JsonObject:
     args = call.args
     graph = await _render_source(call)
-    if args.format == "json":
-        return as_json(graph, include_details=args.include_details)
     marks = await colours(call.deps, args.run_id) if args.run_id else None
+    if args.format == "json":
+        body = as_json(graph, include_details=args.include_details)
+        return {**body, **({"observed": marks.to_json()} if marks else {})}
     drawn = mermaid(
         graph, direction=args.direction, include_details=args.include_details,
         statuses=marks.statuses if marks else None, taken=marks.taken if marks else None,

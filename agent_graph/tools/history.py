@@ -40,7 +40,7 @@ class StateParams(Params):
 
 
 @tool(
-    "graph_run_state", StateParams, title="Read a run's state", read_only=True, idempotent=True,
+    "graph_run_state", StateParams, title="Read a run's state", scope="runs:read", read_only=True, idempotent=True,
     description="""The state of a run, or one value in it by JSON Pointer, now or after any event. Works while the run
     is live. Example: {"run_id": "run-...", "path": "/findings/0"}""",
 )  # fmt: skip
@@ -100,7 +100,7 @@ class EventsParams(Params):
 
 
 @tool(
-    "graph_run_events", EventsParams, title="Read a run's events", read_only=True, idempotent=True,
+    "graph_run_events", EventsParams, title="Read a run's events", scope="runs:read", read_only=True, idempotent=True,
     description="""The events of a run in order, live while it runs: what started, what a model answered, which way was
     taken, who decided. Follow next_cursor; wait_ms waits for the next one. Example: {"run_id": "run-...", "cursor":
     0}""",

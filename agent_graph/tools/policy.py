@@ -41,7 +41,8 @@ class CheckParams(Params):
 
 
 @tool(
-    "graph_policy_check", CheckParams, title="Check a graph against the policy", read_only=True, idempotent=True,
+    "graph_policy_check", CheckParams, title="Check a graph against the policy", scope="runs:read", read_only=True,
+    idempotent=True,
     description="""Would this server let a run of this graph start? Answers allow, deny or review (a person may start
     it), every rule it goes against, the policy in force and a forecast of calls, tokens and time. The same check is
     made at every start. Example: {"graph_id": "my_council"}""",
@@ -53,14 +54,16 @@ async def graph_policy_check(call: Call[CheckParams]) -> JsonObject:
     value = parsed_object(args.input, deps.limits)
     case = _case(deps, graph, value, model=args.model, budgets=budgets)
     verdict = deps.policies.judge(case, name=args.policy_profile, override=args.policy)
-    bounds = {**graph.budgets, **(_budgets(verdict, budgets) or {})}
-    forecast: JsonObject = {
-        "worst_case": worst_case(case.calls, bounds), "recorded": await _recorded(deps, graph),
-    }  # fmt: skip
-    body: JsonObject = {**verdict.to_json(), "forecast": forecast}
+    body: JsonObject = {**verdict.to_json(), "forecast": await forecast(deps, graph, _budgets(verdict, budgets))}
     if stored:
         body |= {"graph_id": graph.name, "graph_version": graph.version}
     return body
+
+
+async def forecast(deps: Deps, graph: Graph, budgets: JsonObject | None) -> JsonObject:
+    """{worst_case, recorded} of a run that starts with `budgets` beside the graph's own."""
+    bounds = {**graph.budgets, **(budgets or {})}
+    return {"worst_case": worst_case(Case(graph).calls, bounds), "recorded": await _recorded(deps, graph)}
 
 
 async def _recorded(deps: Deps, graph: Graph) -> JsonObject | None:

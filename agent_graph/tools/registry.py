@@ -21,14 +21,16 @@ from agent_graph.core.limits import Limits
 from agent_graph.errors import (
     AgentGraphError,
     IdempotencyConflict,
+    InsufficientScope,
     InternalError,
     InvalidArgument,
     ToolNotFound,
     UnknownArgument,
 )
 from agent_graph.store.base import AlreadyAnswered, Answered
-from agent_graph.tools.deps import Caller, Deps
+from agent_graph.tools.deps import ADMIN, Caller, Deps
 from agent_graph.tools.fitting import fitted
+from agent_graph.tools.sight import seen_by
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,8 @@ Envelope: TypeAlias = JsonObject
 P = TypeVar("P", bound=BaseModel)
 AROUND_BYTES = 1024
 """Bytes of an envelope around its ``data``."""
+OWN = "\n"
+"""Stands between a principal and its idempotency key; a principal holds none, so no two pairs are alike."""
 ENVELOPE_SLACK = 64 * 1024
 """Bytes a call's arguments may hold beyond the largest input or spec they carry."""
 
@@ -48,7 +52,7 @@ class Call(Generic[P]):
     args: P
     caller: Caller
     key: str
-    """The idempotency key, "" when none was given."""
+    """The idempotency key as it is stored, which is its principal's own; "" when none was given."""
     request_digest: str
 
     def answered(self, answer: JsonObject, *, run_id: str = "") -> Answered | None:
@@ -65,11 +69,18 @@ class Tool:
     description: str
     params: type[BaseModel]
     run: Callable[[Call[Any]], Awaitable[JsonObject]]
+    scope: str = ADMIN
+    """What a caller must hold, of `deps.SCOPES`; a tool that names none is the operator's."""
     toolset: str = "core"
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
     open_world: bool = False
+    again: Callable[[Call[Any], JsonObject], Awaitable[JsonObject]] | None = None
+    """What a repeated call under an idempotency key is told, made of what was stored with the first; None: just
+    that."""
+    cancellable: bool = False
+    """Whoever calls may end the call at any time: it is mostly waiting, and what it changes it sees through itself."""
 
 
 TOOLS: dict[str, Tool] = {}
@@ -87,11 +98,11 @@ def tool(
     return register
 
 
-async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller) -> Envelope:
+async def call(deps: Deps, name: str, arguments: Mapping[str, Any], *, caller: Caller, whole: bool = False) -> Envelope:
     """Call a tool. The answer is ``{ok: true, data, graph_id?, graph_version?, run_id?}`` or
-    ``{ok: false, error_code, error, details?, retryable}``."""
-    work = _envelope(deps, name, arguments, caller)
-    if name not in TOOLS or TOOLS[name].read_only:
+    ``{ok: false, error_code, error, details?, retryable}``; with `whole` it is not cut to what a model can take."""
+    work = _envelope(deps, name, arguments, caller, whole)
+    if name not in TOOLS or TOOLS[name].read_only or TOOLS[name].cancellable:
         return await work
     task = asyncio.ensure_future(work)
     _UNDER_WAY.add(task)
@@ -103,8 +114,8 @@ _UNDER_WAY: set[asyncio.Future[Envelope]] = set()
 """Calls that change something: each is finished, also when whoever made it cancels it or leaves."""
 
 
-async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller) -> Envelope:
-    most = 0 if caller.via == "cli" else deps.limits.result_bytes
+async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Caller, whole: bool) -> Envelope:
+    most = 0 if whole or caller.via == "cli" else deps.limits.result_bytes
     try:
         return success(await _call(deps, name, arguments, caller), max_bytes=most)
     except AgentGraphError as refusal:
@@ -119,23 +130,31 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
     found = TOOLS.get(name)
     if found is None:
         raise unknown_tool(name, TOOLS)
+    if not caller.may(found.scope):
+        raise InsufficientScope(f"{name} needs the scope {found.scope}", scope=found.scope)
     largest = max(deps.limits.spec_bytes, deps.limits.input_bytes) + ENVELOPE_SLACK
     check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
     args = checked(found, arguments, limits=deps.limits)
     key = str(getattr(args, "idempotency_key", "") or "")
     rest = {k: v for k, v in arguments.items() if k != "idempotency_key"}
     request = digest({"tool": name, "arguments": rest}) if key else ""
-    if key and (earlier := await answer_given(deps, key, request)) is not None:
-        return earlier
+    own = f"{caller.principal}{OWN}{key}" if key and caller.principal else key
+    made: Call[Any] = Call(seen_by(deps, caller), args, caller, own, request)
+    if key and (earlier := await answer_given(deps, own, request, said=key)) is not None:
+        return await _again(found, made, earlier)
     try:
-        return await found.run(Call(deps, args, caller, key, request))
+        return await found.run(made)
     except AlreadyAnswered as earlier_call:
-        return earlier_call.answered.answer
+        return await _again(found, made, earlier_call.answered.answer)
     except AgentGraphError:
         # Of two racing calls with one key, the one that lost answers what the winner answered.
-        if key and (earlier := await answer_given(deps, key, request)) is not None:
-            return earlier
+        if key and (earlier := await answer_given(deps, own, request, said=key)) is not None:
+            return await _again(found, made, earlier)
         raise
+
+
+async def _again(found: Tool, made: Call[Any], earlier: JsonObject) -> JsonObject:
+    return earlier if found.again is None else await found.again(made, earlier)
 
 
 def unknown_tool(name: str, known: Collection[str]) -> ToolNotFound:
@@ -145,13 +164,15 @@ def unknown_tool(name: str, known: Collection[str]) -> ToolNotFound:
     return ToolNotFound(f"there is no tool {name!r}{hint}", known=sorted(known))
 
 
-async def answer_given(deps: Deps, key: str, request: str) -> JsonObject | None:
-    """What this key was answered before. Raises `IdempotencyConflict` when it was another request."""
+async def answer_given(deps: Deps, key: str, request: str, *, said: str) -> JsonObject | None:
+    """What this key was answered before. Raises `IdempotencyConflict` when it was another request; `said` is the key as
+    the caller gave it."""
     stored = await deps.store.requests.get(key)
     if stored is None:
         return None
     if stored.request_digest != request:
-        raise IdempotencyConflict(f"the idempotency key {key!r} was used with other arguments; take a new one", key=key)
+        message = f"the idempotency key {said!r} was used with other arguments; take a new one"
+        raise IdempotencyConflict(message, key=said)
     return stored.answer
 
 

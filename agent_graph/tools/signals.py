@@ -30,7 +30,7 @@ class SignalParams(Params):
 
 
 @tool(
-    "graph_run_signal", SignalParams, title="Send a message to a run",
+    "graph_run_signal", SignalParams, title="Send a message to a run", scope="runs:write",
     description="""Send a named message to a run; the signal node that has waited for that name for longest goes on
     with its payload. When none waits yet the message is kept for the next (delivered false), or refused where the
     graph keeps none. It opens no approval. What a run waits for is in waiting_for of graph_run_get. Example: {"run_id":

@@ -37,10 +37,6 @@ class Owner:
         """The envelope of a tool."""
         return await self._ask({"tool": tool, "arguments": arguments, "client": self.client})
 
-    async def resume(self, run_id: str) -> JsonObject:
-        """Have a run driven on; the envelope of that."""
-        return await self._ask({"resume": run_id, "client": self.client})
-
     async def watch(self, run_id: str, *, cursor: int = 0) -> AsyncIterator[JsonObject]:
         """An envelope that says whether the run is there, then what `live.follow` gives."""
         async with self._connection() as (reader, writer):

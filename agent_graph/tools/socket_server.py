@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
-from agent_graph.tools import live, registry, runs
+from agent_graph.tools import live, registry
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Caller, Deps
 
@@ -48,14 +48,6 @@ async def serve(deps: Deps, folder: Path) -> AsyncIterator[None]:
         with contextlib.suppress(OSError, AgentGraphError):
             wire.remove(folder)
         await doors.close()
-
-
-async def resume(deps: Deps, run_id: str, *, caller: Caller) -> registry.Envelope:
-    """Drive a run on, as an envelope: ``data`` is {run_id, resumed}."""
-    try:
-        return registry.success(await runs.resume(registry.Call(deps, None, caller, "", ""), run_id))
-    except AgentGraphError as refusal:
-        return registry.failure(refusal)
 
 
 class _Door:
@@ -147,11 +139,9 @@ class _Door:
 
     async def _answer(self, request: JsonObject) -> registry.Envelope:
         caller = Caller("cli", str(request.get("client", ""))[:200])
-        if isinstance(run_id := request.get("resume"), str):
-            return await resume(self._deps, run_id, caller=caller)
         name, arguments = request.get("tool"), request.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
-            raise InvalidArgument("a request names a tool and its arguments, a run to resume, or a run to watch")
+            raise InvalidArgument("a request names a tool and its arguments, or a run to watch")
         return await registry.call(self._deps, name, arguments, caller=caller)
 
     async def _watch(self, request: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,7 +3,6 @@
 A Unix socket of mode 0600 in the data folder. Whoever connects sends one line of JSON and reads lines of JSON:
 
 * ``{"tool": NAME, "arguments": {...}, "client": TEXT}`` is answered by one line, the tool's envelope;
-* ``{"resume": RUN_ID}`` likewise: the owner drives that run on;
 * ``{"watch": RUN_ID, "cursor": SEQ}`` by an envelope and then, when that says ok, by the items of `live.follow`.
 
 The channel of a decision that comes this way is ``cli``, whatever the line says.

@@ -29,7 +29,7 @@ class StatusParams(Params):
 
 
 @tool(
-    "graph_status", StatusParams, title="Status", read_only=True, idempotent=True,
+    "graph_status", StatusParams, title="Status", scope="runs:read", read_only=True, idempotent=True,
     description="""Is everything there: the server, its model host and models, limits, counts of runs; or a short word
     on one graph or run. Call it when a model cannot be reached. Example: {}""",
 )  # fmt: skip
@@ -37,7 +37,7 @@ async def graph_status(call: Call[StatusParams]) -> JsonObject:
     args, deps = call.args, call.deps
     match args.resource:
         case "server":
-            return await _server(deps)
+            return await _server(deps, whole=call.caller.may("admin"))
         case "graph":
             row = await deps.store.graphs.get(_needed(args.graph_id, "graph_id"))
             return {"resource": "graph", **views.graph_row(row)}
@@ -60,18 +60,19 @@ def _needed(value: str, name: str) -> str:
     return value
 
 
-async def _server(deps: Deps) -> JsonObject:
+async def _server(deps: Deps, *, whole: bool) -> JsonObject:
+    """`whole`: also where things lie on this machine and how it is set up."""
     limits = deps.limits
     return {
         "resource": "server", "version": __version__, "storage": deps.store.storage,
-        "data_dir": deps.data_dir, "store": _store(deps),
+        **({"data_dir": deps.data_dir} if whole else {}), "store": _store(deps),
         "uptime_ms": deps.clock.now_ms() - deps.started_at_ms, **await _hosts(deps.models),
         "runs": dict(await deps.store.runs.counts()),
         "capacity": {
             "active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load(),
             "hosts": dict(deps.supervisor.shell.limiter.load()),
         },
-        "settings": deps.settings,
+        **({"settings": deps.settings} if whole else {}),
     }  # fmt: skip
 
 

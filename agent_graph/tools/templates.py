@@ -20,7 +20,7 @@ class ListParams(Params):
 
 
 @tool(
-    "graph_template_list", ListParams, title="List templates", read_only=True, idempotent=True,
+    "graph_template_list", ListParams, title="List templates", scope="runs:read", read_only=True, idempotent=True,
     description="""Ready-made graphs (councils, critique loops, gated actions) with their parameter schemas and a
     sample input. Start here when somebody wants a council. Example: {"query": "council"}""",
 )  # fmt: skip
@@ -50,7 +50,8 @@ class InstantiateParams(Params):
 
 
 @tool(
-    "graph_template_instantiate", InstantiateParams, title="Make a graph from a template", idempotent=True,
+    "graph_template_instantiate", InstantiateParams, title="Make a graph from a template", scope="runs:write",
+    idempotent=True,
     description="""Fill a template's parameters and answer the spec; with register true also store it as a graph ready
     for graph_run_start. Example: {"template_id": "council_deliberation", "name": "my_council", "register": true}""",
 )  # fmt: skip

@@ -31,7 +31,8 @@ class ValidateParams(Params):
 
 
 @tool(
-    "graph_validate", ValidateParams, title="Check a graph", read_only=True, idempotent=True, toolset="author",
+    "graph_validate", ValidateParams, title="Check a graph", scope="runs:read", read_only=True, idempotent=True,
+    toolset="author",
     description="""Check a graph without storing it: every issue at once with its place, why it matters and, where a
     mechanical repair exists, a JSON Patch that was tried. Never refuses a wrong graph: `valid` says whether it can be
     created (at level strict: whether there are no warnings either). Use it while writing a graph. Example: {"spec":

@@ -38,6 +38,8 @@ def run_row(row: RunRow) -> JsonObject:
         "thread_id": row.thread_id, "created_at": rfc3339(row.created_at_ms), "created_at_ms": row.created_at_ms,
         "finished_at": rfc3339(row.finished_at_ms), "finished_at_ms": row.finished_at_ms,
     }  # fmt: skip
+    if row.principal:
+        body["principal"] = row.principal
     if row.error is not None:
         body["error"] = row.error
     return body
@@ -55,6 +57,8 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
         "finished_at_ms": finished, "usage": {**row.usage, "wall_clock_ms": wall},
         "budget": _budget(row.budget, wall),
     }  # fmt: skip
+    if row.principal:
+        body["principal"] = row.principal
     if row.pinned:
         body["pinned"] = True
     if row.first_seq:

@@ -59,5 +59,7 @@ def test_a_call_made_again_after_a_crash_is_not_asked_afresh() -> None:
 
 
 def test_who_started_a_run_is_in_its_snapshot() -> None:
-    run = Played(GRAPH).feed(RunAccepted("run-1", "g", GRAPH.version, "hi", started_by="ann")).go(RunStarted())
-    assert checkpoint.load(GRAPH, checkpoint.dump(run.run)).started_by == "ann"
+    accepted = RunAccepted("run-1", "g", GRAPH.version, "hi", started_by="desk", principal="ann")
+    run = Played(GRAPH).feed(accepted).go(RunStarted())
+    loaded = checkpoint.load(GRAPH, checkpoint.dump(run.run))
+    assert (loaded.started_by, loaded.principal) == ("desk", "ann")

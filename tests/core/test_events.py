@@ -13,7 +13,9 @@ from agent_graph.core.effects import Write
 ERROR = {"code": "X", "message": "y"}
 SAMPLES: list[e.Fact] = [
     e.RunAccepted("run-1", "g", "sha256:0", None),
-    e.RunAccepted("run-1", "g", "sha256:0", {"a": [10**40]}, thread_id="t", model="m", started_by="cli"),
+    e.RunAccepted(
+        "run-1", "g", "sha256:0", {"a": [10**40]}, thread_id="t", model="m", started_by="cli", principal="ann"
+    ),
     e.RunAccepted("run-1", "g", "sha256:0", None, policy={"profile": "p", "bounds": ["max_llm_calls"]}),
     e.RunStarted(),
     e.RunInterrupted("why"),

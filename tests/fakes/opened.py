@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import agent_graph.tools.toolsets  # noqa: F401  (fills the registry)
@@ -33,21 +34,22 @@ def council() -> ScriptedModel:
 
 @asynccontextmanager
 async def opened(
-    model: ModelClient | None = None, *, limits: Limits = DEFAULTS, clock: Clock | None = None
-) -> AsyncIterator[Deps]:
-    """As `agent_graph.app.open_app` puts it together, over ``:memory:``."""
+    model: ModelClient | None = None, *, limits: Limits = DEFAULTS, clock: Clock | None = None,
+    folder: Path | None = None,
+) -> AsyncIterator[Deps]:  # fmt: skip
+    """As `agent_graph.app.open_app` puts it together, over ``:memory:`` or a file in `folder`."""
     model, clock = model or council(), clock or SystemClock()
 
     async def choose() -> Chosen:
         return Chosen(model, "scripted")
 
-    store = await open_store(":memory:")
+    store = await open_store(":memory:" if folder is None else folder / "agent-graph.db")
     models = Models(choose)
     catalog = Catalog(store, clock=clock, limits=limits)
     supervisor = Supervisor(Shell(store, clock, Notify(), models, Limiter()), catalog=catalog, limits=limits)
     supervisor.watch_gates()
     try:
-        yield Deps(limits, store, clock, catalog, supervisor, models, ":memory:", {}, clock.now_ms())
+        yield Deps(limits, store, clock, catalog, supervisor, models, str(folder or ":memory:"), {}, clock.now_ms())
     finally:
         await supervisor.shutdown("the test is over")
         await models.aclose()

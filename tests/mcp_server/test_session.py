@@ -117,3 +117,22 @@ async def test_a_signal_ends_it() -> None:
         signal.raise_signal(signal.SIGTERM)
         assert await pipes.running == "signal SIGTERM"
         pipes.close(pipes.feeding, pipes.reading)
+
+
+async def test_an_open_stream_keeps_nobody_from_ending() -> None:
+    async with opened() as deps:
+        pipes = Pipes(deps)
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        wanted = {"resourcesListChanged": True}
+        pipes.send({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+                    "params": {"notifications": wanted, "_meta": meta}})  # fmt: skip
+        assert (await pipes.next())["params"]["notifications"] == wanted
+        pipes.close(pipes.feeding)
+        begun = asyncio.get_running_loop().time()
+        assert await pipes.running == "end of input"
+        assert asyncio.get_running_loop().time() - begun < 1.4
+        assert deps.supervisor.shell.notify.listeners == ()
+        pipes.close(pipes.reading, pipes.server_reads, pipes.server_writes)

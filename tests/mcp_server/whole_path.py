@@ -62,8 +62,13 @@ async def walk(assistant: Assistant) -> set[str]:
     await ok("graph_create", spec=PAID)
     paid = (await ok("graph_run_start", graph_id="paid", input={}))["run_id"]
     assert (await ok("graph_run_wait", run_id=paid, until="waiting"))["run"]["waiting_for"][0]["name"] == "payment"
+    assert (await ok("graph_run_resume", run_id=paid))["resumed"] is False
     assert (await ok("graph_run_signal", run_id=paid, name="payment", payload={"amount": 3}))["delivered"] is True
     assert (await ok("graph_run_wait", run_id=paid))["run"]["final_state"] == {"amount": 3}
-    assert len((await ok("graph_run_list"))["runs"]) == 5
+    executed = await ok("graph_execute", graph_id="council", input="Should we?")
+    assert (executed["status"], executed["final_state"]) == ("completed", "The report: go ahead.")
+    called.add("graph_run_checkpoint")  # none of these runs is long enough for one
+    assert await assistant.refused("graph_run_checkpoint", run_id=run_id) == "CHECKPOINT_NOT_FOUND"
+    assert len((await ok("graph_run_list"))["runs"]) == 6
     assert (await ok("graph_status"))["provider"]["ok"] is True
     return called

@@ -7,7 +7,7 @@ import pytest
 from agent_graph.errors import ApprovalNotFound
 from agent_graph.store.base import Commit
 from agent_graph.store.sqlite import SqliteStore
-from tests.store.rows import AT_MS, approval, begin, run, whole_list, with_approvals
+from tests.store.rows import AT_MS, approval, begin, run, start, whole_list, with_approvals
 
 
 async def ids(store: SqliteStore, **filters: object) -> list[str]:
@@ -39,7 +39,8 @@ async def test_an_unknown_approval_is_not_found(store: SqliteStore) -> None:
 
 
 async def test_approvals_are_listed_by_status_run_and_audience(store: SqliteStore) -> None:
-    await begin(store, "run-1", "run-2")
+    await begin(store, "run-1")
+    await store.runs.commit(start("run-2", principal="ann"))
     await with_approvals(store, approval("a"), approval("b", status="rejected", audience=("legal",)))
     other = approval("c", run_id="run-2", audience=())
     await store.runs.commit(Commit(run("run-2"), 1, (), approvals=[other]))
@@ -50,6 +51,8 @@ async def test_approvals_are_listed_by_status_run_and_audience(store: SqliteStor
     assert await ids(store, audience="legal") == ["a", "b"]
     assert await ids(store, audience="editors", statuses=["pending"]) == ["a"]
     assert await ids(store, audience="leg") == []
+    assert await ids(store, principal="ann") == ["c"]
+    assert await ids(store, principal="bob") == []
 
 
 async def test_an_approval_whose_time_is_over_reads_expired_before_anybody_expires_it(store: SqliteStore) -> None:

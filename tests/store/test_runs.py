@@ -276,8 +276,8 @@ async def test_an_event_of_a_kind_this_program_does_not_know_is_said_to_be_damag
 async def test_runs_are_listed_newest_first_and_by_what_they_are(store: SqliteStore) -> None:
     await begin(store)
     await store.runs.commit(start("a", thread_id="t"))
-    await store.runs.commit(start("b", status="waiting"))
-    await store.runs.commit(start("c", status="completed", thread_id="t"))
+    await store.runs.commit(start("b", status="waiting", principal="ann"))
+    await store.runs.commit(start("c", status="completed", thread_id="t", principal="bob"))
 
     async def ids(**filters: object) -> list[str]:
         rows, cursor = await store.runs.list(**filters)  # type: ignore[arg-type]
@@ -290,6 +290,8 @@ async def test_runs_are_listed_newest_first_and_by_what_they_are(store: SqliteSt
     assert await ids(thread_id="t") == ["c", "a"]
     assert await ids(graph_id="council", statuses=["completed"]) == ["c"]
     assert await ids(graph_id="another") == []
+    assert await ids(principal="ann") == ["b"]
+    assert await ids(principal="ann", thread_id="t") == []
     assert await store.runs.counts() == {"running": 1, "waiting": 1, "completed": 1}
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent_graph.core.effects import CallModel
 from agent_graph.core.jsonvalue import size
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from agent_graph.tools.deps import Caller
+from tests.fakes.held import Held
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import echo, gated, keep
 
@@ -21,20 +21,6 @@ RUN = {
     "run_id", "status", "success", "graph_id", "graph_version", "thread_id", "storage", "started_at", "finished_at",
     "started_at_ms", "finished_at_ms", "usage", "budget",
 }  # fmt: skip
-
-
-class Held:
-    """A model that answers when it is let go."""
-
-    def __init__(self) -> None:
-        self.go = asyncio.Event()
-        self.asked = asyncio.Event()
-        self.model = ScriptedModel(self._answer)
-
-    async def _answer(self, call: CallModel) -> str:
-        self.asked.set()
-        await self.go.wait()
-        return "at last"
 
 
 async def test_start_answers_at_once(tools: Tools) -> None:

@@ -135,7 +135,7 @@ async def test_a_tool_answers_as_it_does_at_every_door(owner: Owner) -> None:
     assert (await owner.call("graph_list", {}))["data"] == {"graphs": [], "next_cursor": None, "truncated": False}
     assert (await owner.call("graph_lst", {}))["error_code"] == "TOOL_NOT_FOUND"
     assert (await owner.call("graph_list", {"limt": 1}))["error_code"] == "UNKNOWN_ARGUMENT"
-    assert (await owner.resume("run-x"))["error_code"] == "RUN_NOT_FOUND"
+    assert (await owner.call("graph_run_resume", {"run_id": "run-x"}))["error_code"] == "RUN_NOT_FOUND"
     with pytest.raises(InputInvalid):
         await owner.call("graph_list", {"query": "\ud800"})
 

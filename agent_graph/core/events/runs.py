@@ -15,7 +15,8 @@ class RunAccepted(Fact):
     """`limits` are those a step applies, where they differ from the defaults (`limits.recorded`); `budgets` those
     in force where they are not the graph's own (`budgets.tightened`). `policy` is
     {profile, waived?, bounds?}: what a person started it in spite of, as [{rule, message, node_path?}], and the names
-    of the budgets which the profile set."""
+    of the budgets which the profile set. `started_by` is what the client calls itself, `principal` who it was
+    authenticated as ("": the local user)."""
 
     type: ClassVar[str] = "run_accepted"
     run_id: str
@@ -28,6 +29,7 @@ class RunAccepted(Fact):
     limits: JsonObject = field(default_factory=dict)
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

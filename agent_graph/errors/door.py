@@ -1,0 +1,50 @@
+"""What the door over HTTP, and the check of who may do what, refuse with."""
+
+from __future__ import annotations
+
+from agent_graph.errors.base import Conflict, InvalidRequest, NotFound, Refused, Upstream
+
+
+class AccessTokenInvalid(Refused):
+    """The token is missing, unknown, revoked, expired, or made by or for another; nothing says which to a stranger."""
+
+    http_status = 401
+
+
+class InsufficientScope(Refused):
+    """The caller is known and lacks the scope for this; `details.scope` names it."""
+
+
+class AddressNotAllowed(Refused):
+    """Without authentication nothing is served but on the loopback address."""
+
+    exit_code = 2
+
+
+class HostNotAllowed(Refused):
+    """The request names a host, or comes from a page, that this server is not set up for."""
+
+    http_status = 421
+
+
+class BodyTooLarge(InvalidRequest):
+    """The request's body is larger than the limit."""
+
+    http_status = 413
+
+
+class TooManyRequests(Upstream):
+    """The caller sends more requests than it may; `details.retry_after_s` says when to go on."""
+
+    exit_code = 1
+    http_status = 429
+
+
+class AddressInUse(Conflict):
+    """Another program listens on that address, or the address is not this machine's."""
+
+    exit_code = 5
+
+
+class TokenNotFound(NotFound):
+    """No token has that name or id."""
