@@ -8,7 +8,7 @@ from typing import Any, Final
 from agent_graph.core.checks.counting import Calls, calls, longest_path, widest
 from agent_graph.core.checks.keys import plain
 from agent_graph.core.checks.shape import Shape
-from agent_graph.core.checks.unsure import Search, reads
+from agent_graph.core.checks.unsure import STEPS, Search, reads
 from agent_graph.core.choices import EXIT, selections
 from agent_graph.core.dominators import NONE
 from agent_graph.core.graph import END, Graph
@@ -77,7 +77,7 @@ def _calls(graph: Graph, shape: Shape, deeper: int) -> Calls:
 
 def _unsure(shape: Shape) -> dict[int, list[JsonValue]]:
     """By node: what it must find and what is unwritten on some way to it."""
-    search = Search(shape)
+    search = Search(shape, STEPS)
     found: dict[int, list[JsonValue]] = {}
     for place, read, writers in reads(shape):
         if search.way_without(place, writers, plain(read.path)) is not None:

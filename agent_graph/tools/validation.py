@@ -23,7 +23,10 @@ class ValidateParams(Params):
     graph_version: GraphVersion = ""
     level: Annotated[
         Literal["structure", "semantic", "strict"],
-        Field(description="structure: fields and connections; semantic: the graph as a whole; strict: also what may be unwritten on some way, and no warnings."),
+        Field(
+            description="structure: fields and connections; semantic: the graph as a whole; strict: also what may be"
+            " unwritten on some way, and no warnings."
+        ),
     ] = "semantic"
     include_facts: Annotated[bool, Field(description="Also reads, writes, cycles, choices and numbers of calls.")] = (
         False

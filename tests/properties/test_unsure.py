@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from agent_graph.core.checks.shape import Shape
-from agent_graph.core.checks.unsure import Search
+from agent_graph.core.checks.unsure import STEPS, Search
 from agent_graph.core.choices import EXIT, Selections
 from agent_graph.core.graph import Graph, Output
 from tests.core.played import Tokens, shape
@@ -28,9 +28,10 @@ def drawn(rng: Random) -> tuple[Graph, list[Selections]]:
     for node in range(count):
         targets = sorted(ahead[node])
         if targets and rng.random() < 0.5:
-            options = [tuple(sorted(rng.sample(targets, rng.randint(1, min(2, len(targets))))))
-                       for _ in range(2)]
-            options += [tuple(to for to in targets if not any(to in one for one in options))] + [(EXIT,)] * (rng.random() < 0.3)  # noqa: E501
+            options = [tuple(sorted(rng.sample(targets, rng.randint(1, min(2, len(targets)))))) for _ in range(2)]
+            options += [tuple(to for to in targets if not any(to in one for one in options))] + [(EXIT,)] * (
+                rng.random() < 0.3
+            )
             ways.append(tuple(dict.fromkeys(one for one in options if one)))
             choose[node] = " ".join(map(str, targets))
         else:
@@ -60,7 +61,7 @@ def test_a_way_without_a_writer_is_found_exactly_where_a_run_can_take_one() -> N
         graph, ways = drawn(rng)
         looked = Shape(graph.nodes, graph.index, graph.topology, ways, {}, Output())
         runs = [fired(graph, chosen) for chosen in product(*ways)]
-        search = Search(looked)
+        search = Search(looked, STEPS)
         for reader in range(1, len(graph.nodes)):
             above = [node for node in range(len(graph.nodes)) if looked.upstream(reader) >> node & 1]
             writers = rng.sample(above, rng.randint(1, min(2, len(above))))

@@ -183,7 +183,8 @@ def _too_late(sought: _Sought, writers: list[int]) -> Issue:
     message = f'"{sought.node.id}" reads {sought.shown}, and {why}: there is nothing yet'
     related = tuple(node.pointer() for node in nodes if isinstance(node, ParsedNode))
     return Issue("KEY_READ_BEFORE_WRITE", message, severity="warning", related=related, node_id=sought.node.id,
-                 pointer=sought.node.pointer(sought.read.pointer), fix=optional_fix(sought.node, sought.read))  # fmt: skip
+                 pointer=sought.node.pointer(sought.read.pointer),
+                 fix=optional_fix(sought.node, sought.read))  # fmt: skip
 
 
 def _of_node(sought: _Sought, place: int, path: Path) -> Issue:

@@ -175,7 +175,9 @@ class Reasoning:
         for path in one.paths:
             row = self.first[path]
             if plain is not None:
-                self.first[path] = [place if known is None and holds else known for known, holds in zip(row, plain, strict=True)]
+                self.first[path] = [
+                    place if known is None and holds else known for known, holds in zip(row, plain, strict=True)
+                ]
                 continue
             for at, known in enumerate(row):
                 if known is None and self._verdict(one.predicate, {path: at}, {}):

@@ -32,7 +32,7 @@ _SHOWN: Final = 6
 
 def unsure_reads(shape: Shape) -> Iterator[Issue]:
     """Every read that fails its node on some way, although a node upstream writes the key; then the declared result."""
-    search = Search(shape)
+    search = Search(shape, STEPS)
     for place, read, writers in reads(shape):
         way = search.way_without(place, writers, plain(read.path))
         if way is not None:
@@ -76,7 +76,7 @@ class Search:
     no part of a first round."""
 
     shape: Shape
-    left: int = STEPS
+    left: int
     _out: list[list[Way]] = field(default_factory=list)
     """By node: what it can select."""
     _first: list[list[Way]] = field(default_factory=list)
@@ -143,15 +143,13 @@ class Search:
         self._into = [[] for _ in shape.ways]
         for place, lost in lost_ways(shape).items():
             self._silent.setdefault(place, []).extend(lost)
-        for place, options in enumerate(shape.ways):
-            if shape.nodes[place].type == "loop" and shape.built.bodies.get(place):
-                options = options[:1]
+        for place, given in enumerate(shape.ways):
+            options = given[:1] if shape.built.bodies.get(place) else given
             self._out.append(list(self._onwards(place, [*options, *self._silent.get(place, ())])))
             self._first.append([tuple(EXIT if self._back(place, to) else to for to in way) for way in self._out[-1]])
             for to in {to for way in self._first[-1] for to in way if to != EXIT}:
                 self._into[to].append(place)
-        for place, options in self._silent.items():
-            self._silent[place] = list(self._onwards(place, options))
+        self._silent = {place: list(self._onwards(place, options)) for place, options in self._silent.items()}
         self._asked = {
             place: {plain(read.path) for read in shape.reads[place]}
             for place, node in enumerate(shape.nodes) if node.type in _ASKING
