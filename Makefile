@@ -7,8 +7,9 @@ PEERS ?= floor,langgraph,burr,agno,ours
 WORKLOADS ?= w1,w2,w3,w4,w5,w6,w7,w8,w10
 ROUNDS ?= 3
 MINUTES ?= 30
+NODE ?= .node
 
-.PHONY: help setup check format lint types imports test docs golden bench soak coverage clean
+.PHONY: help setup node check format lint types imports test docs golden bench soak coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/'
@@ -17,6 +18,12 @@ setup:  ## a virtual environment with everything the tests need, and the embedde
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	$(BIN)/agent-graph local setup
+
+node:  ## the programs of others that judge the server (MCP Inspector, conformance suite), into NODE; needs npm
+	@cmp -s tests/acceptance/package-lock.json $(NODE)/node_modules/installed.json || { \
+		mkdir -p $(NODE) && cp tests/acceptance/package.json tests/acceptance/package-lock.json $(NODE) \
+		&& npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error \
+		&& cp tests/acceptance/package-lock.json $(NODE)/node_modules/installed.json; }
 
 check: lint types imports  ## lint, types and who imports whom
 
@@ -61,4 +68,4 @@ coverage:  ## all tests with branch coverage: 100 % in core, 90 % elsewhere
 	$(BIN)/coverage report --omit='agent_graph/core/*' --fail-under=90
 
 clean:  ## remove what the tools left
-	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist .coverage .coverage.*
+	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .node dist .coverage .coverage.*

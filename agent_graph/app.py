@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.connections import Connection, Connections
@@ -21,6 +22,7 @@ from agent_graph.engine.notify import Notify
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
+from agent_graph.engine.templates import Library
 from agent_graph.errors import CapabilityMissing, ModelNotConfigured, ModelNotFound, ModelUnreachable
 from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
@@ -71,7 +73,7 @@ async def open_app(
     async with AsyncExitStack() as opened:
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
-        catalog = Catalog(store, clock=clock, limits=settings.limits)
+        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
         shell = Shell(store, clock, Notify(), models, Limiter(), named)
@@ -89,7 +91,8 @@ async def open_app(
             retention.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(), settings.policies,
+            settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
+            settings.deletion,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server

@@ -27,8 +27,8 @@ BROAD_EXCEPT = {
     "agent_graph/core/policy/verdict.py": "a rule that breaks denies",
 }
 TEST_FOLDERS = {
-    "benchmarks", "checker", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden", "live",
-    "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
+    "acceptance", "benchmarks", "checker", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden",
+    "live", "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -153,7 +153,7 @@ def test_every_dependency_is_imported_and_every_import_declared() -> None:
 
 def _import_name(requirement: str) -> str:
     name = re.split(r"[^A-Za-z0-9-]", requirement)[0]
-    return {"google-re2": "re2"}.get(name, name.replace("-", "_"))
+    return {"google-re2": "re2", "pyjwt": "jwt"}.get(name, name.replace("-", "_"))
 
 
 def test_every_dependency_has_its_reason_beside_it() -> None:

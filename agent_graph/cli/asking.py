@@ -22,15 +22,18 @@ def can_ask() -> bool:
 
 async def ask(approval: JsonObject) -> tuple[str, str] | None:
     """The decision and its note; None when the person leaves it open. Cancelling takes the question back."""
-    allowed: Any = approval["allowed_decisions"]
+    every: Any = approval["allowed_decisions"]
+    allowed = [decision for decision in every if decision != "edit"]
     say("\n" + described(approval))
+    if allowed != every:
+        say(f"To edit it, leave it open: agent-graph approvals decide {approval['approval_id']} edit")
     while True:
-        typed = await _line(f"{' / '.join(allowed)}, or nothing to leave it open: ")
+        typed = await line(f"{' / '.join(allowed)}, or nothing to leave it open: ")
         if not typed:
             return None
         fits = [decision for decision in allowed if decision.startswith(typed.lower().replace(" ", "_"))]
         if len(fits) == 1:
-            note = await _line("A note, or nothing: ")
+            note = await line("A note, or nothing: ")
             return fits[0], note or ""
         say(f"{one_line(typed, 40)!r} is none of them.")
 
@@ -57,8 +60,8 @@ def _quoted(text: str) -> list[str]:
     return [f"  | {line}" for line in plain(text).split("\n")]
 
 
-async def _line(prompt: str) -> str | None:
-    """A line typed by the person, "" for an empty one; None at the end of the input."""
+async def line(prompt: str, *, exact: bool = False) -> str | None:
+    """A line typed by the person, "" for an empty one; None at the end of the input. `exact` keeps it as it came."""
     print(plain(prompt), end="", file=sys.stderr, flush=True)
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[bytes] = loop.create_future()
@@ -70,10 +73,11 @@ async def _line(prompt: str) -> str | None:
 
     loop.add_reader(stdin, read)  # a thread that reads could not be called back when somebody else decides
     try:
-        line = await typed
+        came = await typed
     finally:
         loop.remove_reader(stdin)
-    if not line:
+    if not came:
         print(file=sys.stderr)
         return None
-    return plain(line.decode(errors="replace")).strip()
+    text = came.decode(errors="replace")
+    return text.rstrip("\r\n") if exact else plain(text).strip()

@@ -55,7 +55,7 @@ def validate(
         _known("level", level, LEVELS)
         _known("format", kind, FORMATS)
         settings = settings_of(data_dir)
-        sources.check_no_template(file)
+        sources.check_no_template(file, data_dir=settings.data_dir)
         found = sources.read_document(file, limits=settings.limits)
         async with AsyncExitStack() as opened:
             desk, answer = await looked_into(opened, found, level, settings=settings)

@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.errors import DataDirLocked, StoreBusy
+from agent_graph.errors import AgentGraphError, DataDirLocked, StoreBusy
 from agent_graph.tools.socket_client import Owner
 
 if TYPE_CHECKING:
+    from agent_graph.engine.approvers import Proof
     from agent_graph.settings import Settings
     from agent_graph.tools.deps import Deps
 
@@ -98,15 +99,17 @@ class Desk:
         opened = open_app(self.settings, serve=self._drives, remark=self._remark)
         return await self._stack.enter_async_context(opened)
 
-    async def call(self, tool: str, arguments: JsonObject, *, again: bool = True) -> JsonObject:
+    async def call(
+        self, tool: str, arguments: JsonObject, *, again: bool = True, proof: Proof | None = None
+    ) -> JsonObject:
         """The envelope of a tool. `again` says that asking twice does no harm: then an owner that goes away in the
         middle is not noticed; otherwise that raises `StoreBusy`."""
         while True:
             try:
                 if self._deps is not None:
-                    return await _call(self._deps, tool, arguments)
+                    return await _call(self._deps, tool, arguments, proof)
                 assert self._owner is not None
-                return await self._answered(self._owner.call(tool, arguments))
+                return await self._answered(self._owner.call(tool, arguments, proof=proof))
             except ConnectionError as gone:
                 await self.open()
                 if not again:
@@ -159,9 +162,15 @@ def key() -> str:
     return f"cli-{secrets.token_hex(12)}"
 
 
-async def _call(deps: Deps, tool: str, arguments: JsonObject) -> JsonObject:
+async def _call(deps: Deps, tool: str, arguments: JsonObject, proof: Proof | None) -> JsonObject:
     from agent_graph.tools.deps import Caller
-    from agent_graph.tools.registry import call
+    from agent_graph.tools.registry import call, failure
 
     importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
-    return await call(deps, tool, arguments, caller=Caller("cli", CLIENT))
+    approver = ""
+    if proof is not None:
+        try:
+            approver = await deps.approvers.prove(proof, now_ms=deps.clock.now_ms())
+        except AgentGraphError as refusal:
+            return failure(refusal)
+    return await call(deps, tool, arguments, caller=Caller("cli", CLIENT, approver=approver))

@@ -1,4 +1,4 @@
-"""`render`, `templates`, `graphs` and `schema`: graphs before they run."""
+"""`render`, `graphs` and `schema`: graphs before they run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from agent_graph.errors import InvalidArgument
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command("render")(render)
-    app.command("templates")(templates)
     app.command("graphs")(graphs)
     app.command("schema")(schema)
 
@@ -66,7 +65,7 @@ def render(
             answer = await desk.call("graph_render", arguments)
         if not answer["ok"]:
             if source.graph_id and answer["error_code"] == "GRAPH_NOT_FOUND":
-                raise sources.unknown(graph)
+                raise sources.unknown(graph, data_dir=settings.data_dir)
             return refuse_graph(answer, source.document, as_json=as_json)
         data: Any = answer["data"]
         if as_json:
@@ -81,56 +80,9 @@ def render(
 def _drawn(graph: str, run_id: str, params: list[str], *, settings: Any) -> sources.Source:
     if bool(graph) == bool(run_id):
         raise InvalidArgument("name a graph, or a run with --run: one of them", argument="graph")
-    return sources.find(graph, params, limits=settings.limits) if graph else sources.Source()
-
-
-def templates(
-    action: Annotated[str, typer.Argument(metavar="show", show_default=False)] = "",
-    template_id: Annotated[str, typer.Argument(metavar="ID", show_default=False)] = "",
-    *, as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """List the templates, or show one with its parameters."""
-
-    async def work() -> int:
-        if action not in ("", "show") or bool(action) != bool(template_id):
-            from agent_graph.engine.templates import templates as known
-
-            hint = f"; to see one: agent-graph templates show {action}" if action in known() else ""
-            raise typer.BadParameter(f"say `templates`, or `templates show ID`{hint}")
-        async with nowhere() as desk:
-            answer = await desk.call("graph_template_list", {})
-        data: Any = answer["data"]
-        if template_id:
-            from agent_graph.engine.templates import get
-
-            get(template_id)
-            data["templates"] = [each for each in data["templates"] if each["template_id"] == template_id]
-        if as_json:
-            give_json(answer)
-        elif template_id:
-            give(_shown(data["templates"][0]))
-        else:
-            rows = [(each["template_id"], each["title"]) for each in data["templates"]]
-            give(table(rows, head=("TEMPLATE", "WHAT IT IS")))
-        return DONE
-
-    finish(work(), as_json=as_json)
-
-
-def _shown(template: Any) -> str:
-    params: dict[str, Any] = template["params"].get("properties", {})
-    rows = [
-        (name, rule.get("type", ""), pretty(rule["default"]) if "default" in rule else "required",
-         rule.get("description", ""))
-        for name, rule in params.items()
-    ]  # fmt: skip
-    sample = template["sample"]
-    typed = one_line(pretty(sample["input"]), 300).replace("'", "'\\''")
-    return (
-        f"{template['template_id']}, version {template['version']}: {template['title']}\n{template['description']}\n\n"
-        f"{table(rows, head=('PARAMETER', 'TYPE', 'DEFAULT', 'WHAT IT IS'))}\n"
-        f"For example: agent-graph run {template['template_id']} '{typed}'\n"
-    )
+    if not graph:
+        return sources.Source()
+    return sources.find(graph, params, limits=settings.limits, data_dir=settings.data_dir)
 
 
 def graphs(

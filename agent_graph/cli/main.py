@@ -20,6 +20,10 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"agent-graph {__version__}", flush=True)
         return 0
+    if sys.argv[1:2] == ["mcp"] and (code := _front()) is not None:
+        return code
+    if sys.argv[1:3] == ["daemon", "--detached"]:
+        return _daemon()
     from typer.main import get_command
 
     command = get_command(commands())
@@ -27,6 +31,22 @@ def main() -> int:
         return _in_json(command)
     command.main(sys.argv[1:], prog_name="agent-graph")
     return 0
+
+
+def _front() -> int | None:
+    """An assistant's client waits for it: nothing else is imported, unless the arguments want it."""
+    from agent_graph.mcp_server.proxy import main as front
+
+    return front(sys.argv[2:])
+
+
+def _daemon() -> int:
+    """As a front starts it; the rest of the command line takes a fifth of a second to import."""
+    from agent_graph.mcp_server.daemon_process import start
+    from agent_graph.mcp_server.proxy_arguments import given
+
+    flags, socket_path = given(sys.argv[3:])
+    return start(flags, detached=True, socket_path=socket_path)
 
 
 def _in_json(command: Any) -> int:
@@ -49,7 +69,19 @@ def commands() -> typer.Typer:
     """Every command, in the order in which `--help` shows them."""
     import typer
 
-    from agent_graph.cli import approvals, checking, graphs, keeping, running, runs, serving
+    from agent_graph.cli import (
+        approvals,
+        approvers,
+        checking,
+        graphs,
+        install,
+        keeping,
+        running,
+        runs,
+        serving,
+        templates,
+        tokens,
+    )
 
     app = typer.Typer(
         help="Councils, reviews and other multi-step LLM work as one JSON graph.",
@@ -58,7 +90,8 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    for group in (running, checking, graphs, runs, approvals, keeping, serving):
+    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens, install)
+    for group in groups:
         group.register(app)
     app.callback()(_options)
     return app

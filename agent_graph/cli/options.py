@@ -22,6 +22,9 @@ Host: TypeAlias = Annotated[str, typer.Option("--ollama-host", help="Where Ollam
 Provider: TypeAlias = Annotated[
     str, typer.Option("--provider", help="auto, ollama, openai, embedded or scripted.", show_default=False)
 ]
+IdleMs: TypeAlias = Annotated[
+    str, typer.Option("--idle-ms", help="Without clients and work for so long, the daemon ends.", show_default=False)
+]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the tool's envelope on standard output and nothing else.")
 ]

@@ -51,7 +51,7 @@ def run(
         settings = settings_of(data_dir, **flags)
         check_output(output)
         budgets = sources.read_budgets(budget or [])
-        source = sources.find(graph, param or [], limits=settings.limits)
+        source = sources.find(graph, param or [], limits=settings.limits, data_dir=settings.data_dir)
         if text is None and input_ is None and source.template:
             message = "give the text as the second argument, or - for standard input, or --input FILE.json"
             raise InvalidArgument(f"{graph} works on an input: {message}", argument="input")
@@ -62,7 +62,7 @@ def run(
             made = await sources.stored(desk, source, tell=say)
             if not made["ok"]:
                 if made["error_code"] == "GRAPH_NOT_FOUND":
-                    raise sources.unknown(graph)
+                    raise sources.unknown(graph, data_dir=settings.data_dir)
                 return refuse_graph(made, source.document, as_json=as_json)
             _warn(source, made)
             more: JsonObject = {"thread_id": thread_id, "model": settings.model, **budgets}

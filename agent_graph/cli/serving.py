@@ -1,17 +1,20 @@
-"""`mcp`, `call`, `status`, `local` and `version`: the server, its tools, and what it needs."""
+"""`mcp`, `daemon`, `call`, `status`, `local` and `version`: the server, its tools, and what it needs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent_graph.cli import sources
 from agent_graph.cli.desk import Desk
-from agent_graph.cli.options import AsJson, DataDir, Host, Model, Provider, settings_of
+from agent_graph.cli.options import AsJson, DataDir, Host, IdleMs, Model, Provider, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, one_line, refuse, say
 from agent_graph.core.jsonvalue import parse_json
 from agent_graph.errors import InputInvalid, InvalidArgument
+
+if TYPE_CHECKING:
+    from agent_graph.settings import Settings
 
 local = typer.Typer(help="The embedded model.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -19,6 +22,7 @@ local = typer.Typer(help="The embedded model.", no_args_is_help=True, rich_marku
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command("mcp")(mcp)
+    app.command("daemon")(daemon)
     app.command("call")(call)
     app.command("status")(status)
     app.add_typer(local, name="local")
@@ -27,23 +31,49 @@ def register(app: typer.Typer) -> None:
 
 def mcp(
     *, toolsets: Annotated[str, typer.Option(help="The tools an assistant is shown, by comma.")] = "",
-    in_process: Annotated[bool, typer.Option("--in-process", help="Own the data folder in this process.")] = False,
-    model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
+    in_process: Annotated[bool, typer.Option("--in-process", help="Own the data folder, without a daemon.")] = False,
+    model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "", idle_ms: IdleMs = "",
 ) -> None:  # fmt: skip
-    """Serve the tools to an assistant over MCP, on standard input and output."""
-    from agent_graph.errors import AgentGraphError
-    from agent_graph.mcp_server.serve import main
-    from agent_graph.settings import load
+    """Serve the tools to an assistant over MCP, on standard input and output, through the folder's daemon."""
+    from agent_graph.mcp_server import proxy, proxy_arguments, serve
 
     flags = {
         "data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider, "toolsets": toolsets,
+        "daemon_idle_ms": idle_ms,
     }  # fmt: skip
+    settings = _settings(flags)
+    if in_process or settings.volatile:
+        raise typer.Exit(serve.main(settings))
+    raise typer.Exit(proxy.serve(proxy_arguments.Arguments(flags)))
+
+
+def daemon(
+    *, stop: Annotated[bool, typer.Option("--stop", help="End the folder's daemon.")] = False,
+    model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "", idle_ms: IdleMs = "",
+    socket: Annotated[str, typer.Option(help="Listen here too.", show_default=False)] = "",
+) -> None:  # fmt: skip
+    """Own the data folder and serve any number of assistants over it; `agent-graph mcp` starts it by itself."""
+    from agent_graph.mcp_server import daemon_process
+
+    flags = {
+        "data_dir": data_dir, "model": model, "ollama_host": ollama_host, "provider": provider,
+        "daemon_idle_ms": idle_ms,
+    }  # fmt: skip
+    if stop:
+        raise typer.Exit(daemon_process.stop(_settings(flags)))
+    raise typer.Exit(daemon_process.start(flags, detached=False, socket_path=socket))
+
+
+def _settings(flags: dict[str, str]) -> Settings:
+    """The settings in force; ends the command where they cannot be read."""
+    from agent_graph.errors import AgentGraphError
+    from agent_graph.settings import load
+
     try:
-        settings = load(flags)
+        return load(flags)
     except AgentGraphError as refusal:
         say(f"{refusal.code}: {refusal.message}")
         raise typer.Exit(refusal.exit_code) from None
-    raise typer.Exit(main(settings, in_process=in_process))
 
 
 def call(

@@ -22,24 +22,26 @@ class Source:
 
     spec: JsonObject | None = None
     graph_id: str = ""
-    template: bool = False
-    """The spec was made from a template."""
+    template: JsonObject | None = None
+    """{id, name, params} of the template the spec was made from."""
     document: Document | None = None
     """Where the spec stands, if that is a file or standard input."""
 
 
-def find(name: str, params: list[str], *, limits: Limits) -> Source:
-    """A template wins over a file, a file over a stored graph; what looks like a path is one.
+def find(name: str, params: list[str], *, limits: Limits, data_dir: Path | None) -> Source:
+    """A template wins over a file, a file over a stored graph; what looks like a path is one. `data_dir` holds the
+    operator's own templates.
 
     Raises `InvalidArgument` for parameters where no template is, `TemplateParamsInvalid`, and what reading raises.
     """
     from agent_graph.core.template import instantiate, params_from_text
-    from agent_graph.engine.templates import templates
+    from agent_graph.engine.templates import Library
 
-    template = templates().get(name)
+    template = Library(data_dir).all().get(name)
     if template is not None:
         given = params_from_text(template, _pairs(params), limits=limits)
-        return Source(instantiate(template, template.id, params=given, limits=limits), template=True)
+        made: JsonObject = {"id": template.id, "name": template.id, "params": given}
+        return Source(instantiate(template, template.id, params=given, limits=limits), template=made)
     if params:
         raise InvalidArgument(f"{name!r} is no template, so it takes no --param", argument="param")
     if name == STDIN or _is_path(name):
@@ -52,13 +54,13 @@ def _is_path(name: str) -> bool:
     return name.endswith((".json", *YAML)) or "/" in name or Path(name).is_file()
 
 
-def unknown(name: str) -> GraphNotFound:
+def unknown(name: str, *, data_dir: Path | None) -> GraphNotFound:
     """Nothing has that name."""
     from difflib import get_close_matches
 
-    from agent_graph.engine.templates import templates
+    from agent_graph.engine.templates import Library
 
-    close = get_close_matches(name, templates(), n=1)
+    close = get_close_matches(name, Library(data_dir).all(), n=1)
     if name.startswith("run-"):
         message = f"{name!r} looks like a run: agent-graph runs show {name}, or agent-graph render --run {name}"
         return GraphNotFound(message, graph_id=name)
@@ -66,11 +68,11 @@ def unknown(name: str) -> GraphNotFound:
     return GraphNotFound(f"there is no template, file or stored graph {name!r}{hint}", graph_id=name)
 
 
-def check_no_template(name: str) -> None:
+def check_no_template(name: str, *, data_dir: Path | None) -> None:
     """Raises `InvalidArgument` where a template is named and a file is wanted."""
-    from agent_graph.engine.templates import templates
+    from agent_graph.engine.templates import Library
 
-    if name in templates() and not Path(name).exists():
+    if name in Library(data_dir).all() and not Path(name).exists():
         message = f"{name} is a template and no file; to read its graph: agent-graph render {name} --details"
         raise InvalidArgument(message, argument="file")
 
@@ -118,6 +120,14 @@ def read_json(name: str, *, max_bytes: int, max_depth: int) -> JsonValue:
         raise InputInvalid(f"{named(name)}: {error.message}", **error.details) from None
 
 
+def read_text(name: str, *, limits: Limits) -> str:
+    """The text in a file, or on stdin. Raises `InvalidArgument` when there is none, `InputInvalid`, `InputTooLarge`."""
+    try:
+        return _bytes(name, limits.input_bytes).decode()
+    except UnicodeDecodeError:
+        raise InputInvalid(f"{named(name)} is not UTF-8") from None
+
+
 def read_input(text: str | None, file: Path | None, *, limits: Limits) -> JsonValue:
     """The input of a run: a text, stdin as a text without its last newline, or the JSON of a file."""
     if text is not None and file is not None:
@@ -162,10 +172,11 @@ async def stored(desk: Any, source: Source, *, tell: Any) -> JsonObject:
     if source.spec is None:
         found: JsonObject = await desk.call("graph_status", {"resource": "graph", "graph_id": source.graph_id})
         return found
-    made: JsonObject = await desk.call("graph_create", {"spec": source.spec})
+    given: JsonObject = {"spec": source.spec} if source.template is None else {"template": source.template}
+    made: JsonObject = await desk.call("graph_create", given)
     if made["ok"] or made["error_code"] != "GRAPH_VERSION_CONFLICT":
         return made
-    replaced: JsonObject = await desk.call("graph_create", {"spec": source.spec, "overwrite": True})
+    replaced: JsonObject = await desk.call("graph_create", {**given, "overwrite": True})
     if replaced["ok"]:
         tell(f"graph {replaced['graph_id']} has a new version; the ones before stay")
     return replaced

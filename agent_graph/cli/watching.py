@@ -26,7 +26,9 @@ from agent_graph.cli.output import (
     say,
 )
 from agent_graph.cli.progress import View
+from agent_graph.cli.proving import proof_for
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.approvers import Proof
 from agent_graph.errors import InvalidArgument
 
 ENDED: Final = ("completed", "failed", "cancelled")
@@ -130,7 +132,11 @@ class Watcher:
             decision = await asking.ask(approval)
             if decision is None:
                 return False
-            answer = await decide(self._desk, self._asked, decision[0], note=decision[1], by="")
+            proof = await proof_for(self._desk.settings, approval)
+            answer = await decide(
+                self._desk, self._asked, decision[0], note=decision[1], by="" if proof is None else proof.name,
+                proof=proof, more={"subject_digest": approval["subject_digest"]},
+            )  # fmt: skip
             if not answer["ok"] and answer["error_code"] not in ("APPROVAL_ALREADY_DECIDED", "APPROVAL_EXPIRED"):
                 refuse(answer, as_json=False)
                 return False
@@ -142,12 +148,17 @@ class Watcher:
         return list(run["data"]["pending_approvals"]) if run["ok"] else []
 
 
-async def decide(desk: Desk, approval_id: str, decision: str, *, note: str, by: str) -> JsonObject:
-    """Decide an approval as the user of this terminal; the tool's envelope."""
-    return await desk.call("graph_approval_decide", {
+async def decide(
+    desk: Desk, approval_id: str, decision: str, *, note: str, by: str, proof: Proof | None = None,
+    more: JsonObject | None = None,
+) -> JsonObject:  # fmt: skip
+    """Decide an approval as the user of this terminal, or as the approver who proves to be there; the tool's
+    envelope."""
+    asked: JsonObject = {
         "approval_id": approval_id, "decision": decision, "decision_note": note, "decided_by": by or user(),
-        "idempotency_key": key(),
-    })  # fmt: skip
+        "idempotency_key": key(), **(more or {}),
+    }  # fmt: skip
+    return await desk.call("graph_approval_decide", asked, proof=proof)
 
 
 def user() -> str:

@@ -32,5 +32,6 @@ def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
     return e.ApprovalOpened(
         firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
         subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
-        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels,
+        expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels, self_approval=ask.self_approval,
+        remind_ms=ask.remind_ms, subject_schema=ask.subject_schema or {},
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 
 from agent_graph.core import early, packed, places
 from agent_graph.core.budgets import Ledger
+from agent_graph.core.contributions import Conflict, Entry, Writer
 from agent_graph.core.effects import (
     MISSING,
     Answer,
@@ -29,16 +30,16 @@ from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record, recorded
-from agent_graph.core.merge import Conflict, Entry, State, Writer
+from agent_graph.core.merge import State
 from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 16
+FORMAT = 17
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
-    "partly", "principal",
+    "partly", "reminders", "started_as", "principal",
 )  # fmt: skip
 _FIRING = tuple(f.name for f in fields(Firing) if f.name not in ("frame", "owned"))
 

@@ -54,8 +54,12 @@ def _routes(routes: Any) -> list[Any]:
 
 
 def _gate(config: Any, out: tuple[int, ...], nodes: Any) -> list[tuple[int, ...]]:
-    ways = {"approve": "continue", "reject": config.on_reject, "request_changes": config.on_request_changes}
+    ways = {
+        "approve": "continue", "edit": "continue", "reject": config.on_reject,
+        "request_changes": config.on_request_changes,
+    }  # fmt: skip
     chosen = [ways.get(decision) for decision in config.allowed_decisions]
+    chosen += [config.on_expire["goto"]] if isinstance(config.on_expire, dict) else []
     return [out if way == "continue" else nodes(way) for way in chosen if way is not None]
 
 

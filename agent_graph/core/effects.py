@@ -136,6 +136,12 @@ class AskApproval:
     expiry_ms: int
     quorum: int = 1
     channels: tuple[str, ...] = ()
+    """By which ways a decision may come; none = all."""
+    self_approval: bool = True
+    remind_ms: int = 0
+    """How long before the end of its time it is told of again; 0 = not at all."""
+    subject_schema: JsonObject | None = None
+    """What an edited subject has to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +219,7 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
-    """How a gate was decided; `decision` is approve, reject, request_changes or expired."""
+    """How a gate was decided; `decision` is approve, edit, reject, request_changes or expired."""
 
     round: int
     decision: str
@@ -221,6 +227,8 @@ class ApprovalAnswer:
     by: str
     via: str
     at_ms: int
+    subject: JsonValue = None
+    """With edit: what goes on in place of what was asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,13 +253,16 @@ class SignalAnswer:
 Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
 
 
+_OF_ANSWER: Final = tuple((f.name, f.default) for f in fields(ModelAnswer))
+
+
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
     """The JSON object of a model's answer; fields that hold their default are left out."""
     body: JsonObject = {}
-    for f in fields(ModelAnswer):
-        value = getattr(answer, f.name)
-        if f.name == "text" or value != f.default:
-            body[f.name] = list(value) if isinstance(value, tuple) else value
+    for name, default in _OF_ANSWER:
+        value = getattr(answer, name)
+        if name == "text" or value != default:
+            body[name] = list(value) if isinstance(value, tuple) else value
     return body
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent_graph.core.contributions import Conflict
 from agent_graph.core.effects import Answer, OpenFrames
 from agent_graph.core.graph import Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.merge import Conflict, State
+from agent_graph.core.merge import State
 from agent_graph.core.weights import Slot
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import budget_folds, budgets, early, lost_branches, mutexes, tool_facts, waits
+from agent_graph.core import budget_folds, budgets, early, gate_folds, lost_branches, mutexes, tool_facts, waits
 from agent_graph.core import events as e
-from agent_graph.core.budgets import ON_BUDGET
-from agent_graph.core.effects import MISSING, ApprovalAnswer, Done, ModelAnswer, Write, answer_from_json
+from agent_graph.core.effects import MISSING, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, forget, open_frames, put_up_with, settle, spread, time_over
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
@@ -17,17 +16,17 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import of_record
 from agent_graph.core.outcome import to_done
 from agent_graph.core.places import admit, enter, give, remove
-from agent_graph.core.run import Gate, Run
+from agent_graph.core.run import Run
 from agent_graph.core.weights import most_held
 
 Told: TypeAlias = e.WriteConflict | e.Warned | e.LoopExhausted | e.RouteTaken | e.ItemsClosed | e.JoinClosed
-STATUS_OF: Final = {"approve": "approved", "reject": "rejected", "request_changes": "changes_requested"}
 
 
 def _accepted(graph: Graph, run: Run, event: e.Event, fact: e.RunAccepted) -> None:
     run.run_id, run.graph_version, run.input = fact.run_id, fact.graph_version, fact.input
     run.thread_id, run.model, run.limits = fact.thread_id, fact.model, of_record(fact.limits)
     run.started_by, run.principal = fact.started_by, fact.principal
+    run.started_as = fact.started_as
     run.lifecycle, run.accepted_at_ms = "accepted", event.at_ms
     run.ledger = budgets.ledger(fact.budgets or graph.budgets, policy=fact.policy)
     frame = run.frames[""] = Frame(graph, run_input=fact.input)
@@ -80,6 +79,7 @@ def _ended(lifecycle: str) -> Callable[..., None]:
         run.pausing.clear()
         run.waits.clear()
         run.until.clear()
+        run.reminders.clear()
         run.mutexes.clear()
         if isinstance(fact, e.RunFailed):
             run.error = fact.error
@@ -131,16 +131,20 @@ def _node_finished(graph: Graph, run: Run, event: e.Event, fact: e.NodeFinished)
     firing = run.firing(fact.firing)
     if firing is not None:
         run.usage.nodes += 1
-        put_up_with(run, firing)
+        if run.partly or firing.owned is not None:
+            put_up_with(run, firing)
         remove(run, firing)
-        mutexes.release(run, firing)
+        if run.mutexes:
+            mutexes.release(run, firing)
         frame, done = firing.frame, to_done(fact)
         if frame.failed(firing.node, firing.past) is not MISSING:  # an earlier round failed, and this one has not
             done = replace(done, writes=(*done.writes, Write("delete", ("errors", firing.declared.id))))
         frame.finish(firing, done)
-        lost_branches.begin(run, firing, event.at_ms)
+        if frame.graph.extents:
+            lost_branches.begin(run, firing, event.at_ms)
         admit(run, frame)
-        settle(run, frame)
+        if frame.owner is not None or frame.part is not None:
+            settle(run, frame)
 
 
 def _node_failed(graph: Graph, run: Run, event: e.Event, fact: e.NodeFailed) -> None:
@@ -240,64 +244,6 @@ def _firing_cancelled(graph: Graph, run: Run, event: e.Event, fact: e.FiringCanc
         settle(run, firing.frame)
 
 
-def _opened(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
-    firing = run.firing(fact.firing)
-    if firing is None and fact.firing != ON_BUDGET:
-        return
-    node_id = ON_BUDGET if firing is None else firing.declared.id
-    gate = run.gates[fact.approval_id] = Gate(
-        approval_id=fact.approval_id, firing=fact.firing, node_id=node_id, round=fact.round,
-        prompt=fact.prompt, subject=fact.subject, subject_digest=fact.subject_digest, audience=fact.audience,
-        allowed_decisions=fact.allowed_decisions, quorum=fact.quorum, channels=fact.channels,
-        opened_at_ms=event.at_ms, expires_at_ms=event.at_ms + fact.expiry_ms,
-    )  # fmt: skip
-    if firing is None:
-        budget_folds.opened(run, gate)
-        return
-    firing.approval_id = fact.approval_id
-    run.open.pop(firing.path, None)
-
-
-def _voted(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalVoted) -> None:
-    gate = run.gates.get(fact.approval_id)
-    if gate is not None:
-        gate.votes.append({**fact.vote, "at_ms": event.at_ms})
-
-
-def _decided(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalDecided) -> None:
-    decision: JsonObject = {
-        "decision": fact.decision, "note": fact.note, "by": fact.by, "via": fact.via, "at_ms": event.at_ms,
-    }  # fmt: skip
-    answer = ApprovalAnswer(0, fact.decision, fact.note, fact.by, fact.via, event.at_ms)
-    _close(run, fact.approval_id, STATUS_OF[fact.decision], decision, answer)
-
-
-def _expired(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalExpired) -> None:
-    _close(run, fact.approval_id, "expired", None, ApprovalAnswer(0, "expired", "", "", "", event.at_ms))
-
-
-def _withdrawn(graph: Graph, run: Run, event: e.Event, fact: e.ApprovalWithdrawn) -> None:
-    budget_folds.told(run, fact)
-    gate = run.gates.get(fact.approval_id)
-    if gate is not None and gate.status == "pending":
-        gate.status = "withdrawn"
-
-
-def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None, answer: ApprovalAnswer) -> None:
-    gate = run.gates.get(approval_id)
-    if gate is None or gate.status != "pending":
-        return
-    gate.status, gate.decision = status, decision
-    if gate.firing == ON_BUDGET:
-        budget_folds.answered(run, answer)
-        return
-    firing = run.firing(gate.firing)
-    if firing is not None and firing.approval_id == approval_id:
-        firing.approval_id = ""
-        firing.answers.append(replace(answer, round=gate.round))
-        run.open[firing.path] = firing
-
-
 FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunAccepted: _accepted,
     e.RunStarted: _started,
@@ -330,11 +276,12 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.JoinClosed: _told,
     e.ItemsClosed: _told,
     e.FiringCancelled: _firing_cancelled,
-    e.ApprovalOpened: _opened,
-    e.ApprovalVoted: _voted,
-    e.ApprovalDecided: _decided,
-    e.ApprovalExpired: _expired,
-    e.ApprovalWithdrawn: _withdrawn,
+    e.ApprovalOpened: gate_folds.opened,
+    e.ApprovalVoted: gate_folds.voted,
+    e.ApprovalReminded: gate_folds.reminded,
+    e.ApprovalDecided: gate_folds.decided,
+    e.ApprovalExpired: gate_folds.expired,
+    e.ApprovalWithdrawn: gate_folds.withdrawn,
     e.BudgetGranted: budget_folds.granted,
     e.BudgetSettled: budget_folds.settled,
     e.BudgetRefused: budget_folds.refused,

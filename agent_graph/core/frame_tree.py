@@ -85,7 +85,7 @@ def spread(graph: Graph, value: JsonValue) -> JsonObject:
         key
         for node in graph.nodes
         if node.type == "human_approval"
-        for path in NODE_TYPES[node.type].writes(node.id, node.config)
+        for path in NODE_TYPES[node.type].writes(node.id, node.config)[:1]  # the decision; a subject may be the input's
         for key in _first_keys(path)
     }
     return {key: member for key, member in value.items() if key not in guarded}

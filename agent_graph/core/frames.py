@@ -9,19 +9,20 @@ active node it is known to wait for (its *witness*) is through.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from agent_graph.core import early
 from agent_graph.core.circles import first_of_circle
-from agent_graph.core.effects import MISSING, Done, MaybeJson, Path, Write
+from agent_graph.core.contributions import Conflict, Writer, slot_of
+from agent_graph.core.effects import MISSING, Done, MaybeJson, Missing, Path, Write
 from agent_graph.core.firing import Firing, Lost, Part, Regions, Token, merged
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.lanes import Turn, is_each, next_turn
-from agent_graph.core.merge import Conflict, State, Writer, slot_of
-from agent_graph.core.sending import send
-from agent_graph.core.topology import ENTRY
+from agent_graph.core.merge import State
+from agent_graph.core.sending import only_way, send
+from agent_graph.core.topology import ENTRY, Edge
 from agent_graph.core.weights import Slot
 
 
@@ -32,35 +33,9 @@ class Frame:
     """
 
     __slots__ = (
-        "active",
-        "blocked_by",
-        "depths",
-        "enabled",
-        "ended",
-        "ended_at",
-        "failing",
-        "failure",
-        "full",
-        "given",
-        "graph",
-        "inside",
-        "item",
-        "join_seen",
-        "last",
-        "lost",
-        "nth",
-        "owner",
-        "part",
-        "path",
-        "regions",
-        "run_input",
-        "running",
-        "running_set",
-        "soft",
-        "state",
-        "terminating",
-        "tokens",
-        "watched",
+        "active", "blocked_by", "depths", "enabled", "ended", "ended_at", "failing", "failure", "full", "given",
+        "graph", "inside", "item", "join_seen", "last", "lost", "nth", "owner", "part", "path", "regions",
+        "run_input", "running", "running_set", "soft", "state", "terminating", "tokens", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -128,13 +103,15 @@ class Frame:
     def finish(self, firing: Firing, done: Done, *, failed: bool = False) -> None:
         """A firing is done: add its contributions, put its tokens, enable what can run now."""
         state, node = self.state, firing.node
-        past, tips = firing.past, firing.tips
-        order = self._order(firing)
         writes = self.written(firing, done)
+        if self._alone(firing) and not failed and (edge := only_way(self, firing, done)) is not None:
+            self._go_on(firing, edge, writes, done.current)
+            return
+        past, tips = firing.past, firing.tips
         writes_current = done.current is not MISSING
         if writes or writes_current:
             saw = state.seen(tips) if writes_current else -1
-            writer = Writer(node, order, firing.path, firing.past, saw, done.current)
+            writer = Writer(node, self._order(firing), firing.path, firing.past, saw, done.current)
             bit = state.add(writer, writes)
             past |= bit
             if writes_current:
@@ -154,17 +131,36 @@ class Frame:
             if home.part is not None:
                 early.look(home)
 
+    def _alone(self, firing: Firing) -> bool:
+        """There is one token, this firing has it, and it saw all that was ever written."""
+        elsewhere = self.full or self.given or self.lost or self.regions.open or self.part is not None
+        return self.active == 1 << firing.node and self.state.level and not (elsewhere or self.terminating)
+
+    def _go_on(self, firing: Firing, edge: Edge, writes: Sequence[Write], current: MaybeJson) -> None:
+        """What `finish` comes to where the token goes on alone: its edge leads to what fires next, nobody waits."""
+        node, target = firing.node, edge.target
+        self.leave(node)
+        self.blocked_by.pop(node, None)
+        self.depths[firing.lane] = firing.depth
+        self.state.absorb(node, writes, current)
+        self.ended.clear()
+        self.last.clear()
+        nth = self.nth[target] = self.nth.get(target, 0) + 1
+        depth = max(firing.depth, self.depths.get(target, 0)) + 1
+        reentered = bool(self.graph.topology.bodies.get(target, 0) >> node & 1)
+        path = f"{self.path}{self.graph.nodes[target].id}#{nth}"
+        self._begin(Firing(self, target, path, nth, depth, 0, (), reentered, target))
+
     def _order(self, firing: Firing) -> tuple[int, int, int]:
         """Where its writes stand among those of the frame."""
         return firing.depth, firing.node, early.rank(self, firing)
 
-    def written(self, firing: Firing, done: Done) -> list[Write]:
+    def written(self, firing: Firing, done: Done) -> Sequence[Write]:
         """What a firing contributes, its output in the engine's books included."""
-        writes = [*done.writes]
-        if done.output is not MISSING:
-            place = ("outputs", self.graph.nodes[firing.node].id)
-            writes.append(Write("set", place, done.output))  # type: ignore[arg-type]  # not MISSING
-        return writes
+        if isinstance(done.output, Missing):
+            return done.writes
+        place = ("outputs", self.graph.nodes[firing.node].id)
+        return [*done.writes, Write("set", place, done.output)]
 
     def drop(self, firing: Firing) -> None:
         """A firing failed or was cancelled: it leaves no tokens and no writes."""
@@ -295,19 +291,23 @@ class Frame:
                 depth = max(depth, token.depth)
             tips = state.merge_tips(tip for token in taken for tip in token.tips)
             conflicts = state.conflicts([token.past for token in taken])
-        self.running_set |= 1 << node
-        self.active |= 1 << node
-        alone = self.active == 1 << node and node not in self.full and self.part is None and not self.regions.open
+        alone = not (self.active & ~(1 << node) or node in self.full or self.part is not None or self.regions.open)
         if alone and past == state.everything():
             past, tips = self._compact(tips)
         path = f"{self.path}{self.graph.nodes[node].id}#{name}"
         depth = max(depth, self.depths.get(lane, 0)) + 1
         firing = Firing(self, node, path, nth, depth, past, tips, reentered, lane, conflicts=conflicts)
+        self._begin(firing)
+        return firing
+
+    def _begin(self, firing: Firing) -> None:
+        node = firing.node
+        self.running_set |= 1 << node
+        self.active |= 1 << node
         if self.graph.nodes[node].type == "join" and self.graph.topology.behind_cycle >> node & 1:
             self._remember_inputs(firing)
         self.running[node] = firing
         self.enabled.append(firing)
-        return firing
 
     def _compact(self, tips: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         """One token holds all there is: make it the base, so that memory does not grow with rounds."""

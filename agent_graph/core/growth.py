@@ -9,15 +9,12 @@ Changes nothing but what it remembers of that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from agent_graph.core import weights
+from agent_graph.core.contributions import NOWHERE, Entry, apply, slot_of
 from agent_graph.core.effects import MaybeJson, Missing, Write
-from agent_graph.core.merge import Entry, State, apply, slot_of
+from agent_graph.core.merge import State
 from agent_graph.core.weights import Slot
-
-_LAST: Final = (0, 0, 0, 0)
-"""The order of writes that come after all others: nobody compares it."""
 
 
 def beyond(state: State, past: int, *, limit: int, writes: Sequence[Write] = (), more: int = 0) -> int:
@@ -48,7 +45,7 @@ def _seen(state: State, past: int, writes: Sequence[Write]) -> int:
     over: dict[Slot, list[Entry]] = {slot: [] for slot in state.journal}
     for write in writes:
         slot, rest = slot_of(write.path)
-        over.setdefault(slot, []).append(Entry(_LAST, 0, write.op, rest, write.value))
+        over.setdefault(slot, []).append(Entry(NOWHERE, 0, write.op, rest, write.value))
     total = sum(size for slot, size in state.tally.measured.items() if slot not in over)
     return total + sum(_slot(state, slot, past, entries) for slot, entries in over.items())
 

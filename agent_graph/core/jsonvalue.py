@@ -49,6 +49,8 @@ def _made_once(encoder: json.JSONEncoder) -> Callable[[JsonValue], str]:
 
 
 _sorted_text: Final = _made_once(_sorted_encoder)
+quoted: Final = json.encoder.encode_basestring
+"""A string as JSON writes it, in quotes; canonical as it is."""
 
 
 class _NotJson(ValueError):
@@ -112,6 +114,11 @@ def canonical(value: JsonValue) -> bytes:
     Expects a value that `check_value` accepts (a tuple is written as a list); ``NaN``, a lone surrogate or a longer
     integer is a ValueError.
     """
+    return canonical_text(value).encode()
+
+
+def canonical_text(value: JsonValue) -> str:
+    """`canonical` before it is bytes."""
     try:
         text = _sorted_text(value)
     except RecursionError:
@@ -121,7 +128,7 @@ def canonical(value: JsonValue) -> bytes:
     pointed = "." in text or ("+" in text and "e+" in text) or ("-" in text and "e-" in text)
     if (pointed and _has_float(value, text)) or (not text.isascii() and _has_astral(text)):
         return _canonical_carefully(value)
-    return text.encode()
+    return text
 
 
 def digest(value: JsonValue) -> str:
@@ -142,7 +149,7 @@ def text_of(value: JsonValue) -> str:
 
     Canonical, so that a prompt is the same whether its values came just now or were read back from the log.
     """
-    return value if isinstance(value, str) else canonical(value).decode()
+    return value if isinstance(value, str) else canonical_text(value)
 
 
 def size(value: JsonValue) -> int:
@@ -282,8 +289,10 @@ def _too_large(limit: int) -> InputTooLarge:
 # Writing
 
 
-def _canonical_carefully(value: JsonValue) -> bytes:
-    return "".join(_chunks(value, _utf16_order, _es_number)).encode()
+def _canonical_carefully(value: JsonValue) -> str:
+    text = "".join(_chunks(value, _utf16_order, _es_number))
+    text.encode()  # a lone surrogate is a ValueError
+    return text
 
 
 def _has_float(value: JsonValue, text: str) -> bool:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from agent_graph.core import events as e
 from agent_graph.core import extents, mutexes
+from agent_graph.core.contributions import Writer
 from agent_graph.core.effects import Write
 from agent_graph.core.firing import Firing, Lost, Token
 from agent_graph.core.frame_tree import fail, forget, is_doomed
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.merge import Writer
 from agent_graph.core.places import admit, remove
 from agent_graph.core.run import Run
 from agent_graph.core.topology import members

@@ -11,60 +11,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from agent_graph.core import statepath
+from agent_graph.core.contributions import BOOKS, NOWHERE, OVERWRITES, Conflict, Entry, Writer, apply, slot_of
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path, Write
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.ops import reducers
 from agent_graph.core.weights import Slot, Tally
-
-Order: TypeAlias = tuple[int, int, int]
-BOOKS = frozenset({"outputs", "errors", "loops"})
-"""First path segments that name the engine's own books, one slot per node."""
-OVERWRITES = frozenset({"replace", "delete"})
-"""What does not go through a key's reducer."""
-
-
-@dataclass(slots=True)
-class Writer:
-    """One firing that wrote. `past` is what it had seen, `saw` whose current value it had seen (-1: the base)."""
-
-    node: int
-    order: Order
-    path: str
-    past: int
-    saw: int
-    current: MaybeJson = MISSING
-    slots: tuple[Slot, ...] = ()
-
-
-@dataclass(slots=True, order=True)
-class Entry:
-    """One contribution in a slot's journal."""
-
-    order: tuple[int, int, int, int]
-    writer: int = field(compare=False)
-    op: str = field(compare=False)
-    rest: Path = field(compare=False)
-    value: JsonValue = field(compare=False)
-
-
-@dataclass(slots=True)
-class Conflict:
-    """Concurrent writes of overlapping paths that met for the first time."""
-
-    key: str
-    winner: str
-    losers: tuple[str, ...]
-
-
-def slot_of(path: Path) -> tuple[Slot, Path]:
-    """The slot a path lives in and the rest of the path inside it."""
-    if path[0] in BOOKS and len(path) > 1:
-        return (path[0], path[1]), path[2:]
-    return path[0], path[1:]
 
 
 class State:
@@ -132,24 +84,61 @@ class State:
         for slot, written in self.journal.items():
             if not (entries := [one for one in written if everything >> (one.writer - self.offset) & 1]):
                 continue
-            value = self._fold(slot, entries, everything, own=True)
-            if value is MISSING:
-                self.base.pop(slot, None)
-                self.owned.discard(slot)
-            else:
-                self.base[slot] = value  # type: ignore[assignment]  # not MISSING
-            known = self.base_writers.setdefault(slot, {})
+            self._keep(slot, self._fold(slot, entries, everything, own=True))
             for entry in entries:
-                if entry.rest:
-                    known.pop(entry.rest, None)
-                else:
-                    known.clear()
-                known[entry.rest] = (entry.writer, self.writers[entry.writer].node)
+                self._note(slot, entry.rest, (entry.writer, self.writers[entry.writer].node))
         self.base_current = self.current(tips)
         self.tally.folded(self.journal)
         self.journal.clear()
         self.writers.clear()
         self.offset, self.forgotten = self.next, 0
+
+    @property
+    def level(self) -> bool:
+        """Everything written so far is in the base."""
+        return self.next == self.offset
+
+    def absorb(self, node: int, writes: Sequence[Write], current: MaybeJson) -> None:
+        """What `add` and then `compact` come to where the state is level and a firing of `node` saw all there is: its
+        contributions go straight into the base."""
+        if not writes and current is MISSING:
+            return
+        number = self.next
+        self.next = self.offset = number + 1
+        self.tally.wrote(writes)
+        touched: list[Slot] = []
+        for write in writes:
+            slot, rest = slot_of(write.path)
+            value: MaybeJson
+            value, fresh = write.value, False
+            if rest or write.op != "set":
+                reducer = self.reducers.get(slot, "") if isinstance(slot, str) else ""
+                entry = Entry(NOWHERE, number, write.op, rest, write.value)
+                value, fresh = apply(reducer, self.base.get(slot, MISSING), entry, slot in self.owned)
+            (self.owned.add if fresh else self.owned.discard)(slot)
+            self._keep(slot, value)
+            self._note(slot, rest, (number, node))
+            touched.append(slot)
+        if not isinstance(current, Missing):
+            self.base_current = current
+        self.tally.folded(touched)
+
+    def _keep(self, slot: Slot, value: MaybeJson) -> None:
+        """The value of a slot in the base from here on."""
+        if isinstance(value, Missing):
+            self.base.pop(slot, None)
+            self.owned.discard(slot)
+        else:
+            self.base[slot] = value
+
+    def _note(self, slot: Slot, rest: Path, who: tuple[int, int]) -> None:
+        """The last writer of a place in the base."""
+        known = self.base_writers.setdefault(slot, {})
+        if rest:
+            known.pop(rest, None)
+        else:
+            known.clear()
+        known[rest] = who
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -331,20 +320,3 @@ class State:
     def _together(self, a: int, b: int, parts: Sequence[int]) -> bool:
         both = 1 << (a - self.offset) | 1 << (b - self.offset)
         return any(part & both == both for part in parts)
-
-
-def apply(reducer: str, value: MaybeJson, entry: Entry, fresh: bool) -> tuple[MaybeJson, bool]:
-    """Fold one entry into a slot's value; `fresh` says the value is ours alone and may change in place."""
-    if entry.op == "operand":
-        if fresh and not isinstance(value, Missing):
-            return reducers.fold_into(reducer, value, entry.value), True
-        return reducers.fold(reducer, value, entry.value), True
-    if entry.op == "delete":
-        if not entry.rest:
-            return MISSING, False
-        return (MISSING if isinstance(value, Missing) else statepath.remove(value, entry.rest)), False
-    if not entry.rest:
-        return entry.value, False
-    # What a concurrent write left in the way gives way: the later one stands, whatever it is.
-    root: JsonValue = {} if isinstance(value, Missing) else value
-    return statepath.put(root, entry.rest, entry.value, force=True), False

@@ -40,7 +40,7 @@ def check_bounds(run: Run, firing: Firing, done: Done) -> None:
     """Raises `NodeFailure` VALUE_TOO_LARGE when a value, or the state with all of them, is beyond the run's limits."""
     limits, frame = run.limits, firing.frame
     writes = frame.written(firing, done)
-    more = weights.most_written(writes, lambda write: _checked(write, limits))
+    more = frame.state.tally.foresee(writes, lambda write: _checked(write, limits))
     limit = limits.state_bytes
     size = growth.beyond(frame.state, firing.past, limit=limit, writes=writes, more=more)
     if size:

@@ -6,23 +6,33 @@ from collections.abc import Iterable, Mapping
 from copy import copy, deepcopy
 from typing import Any
 
-from agent_graph.core.jsonvalue import JsonValue, json_equal
+from agent_graph.core.jsonvalue import JsonValue, json_equal, size
 
 
 class PatchFailed(ValueError):
     """The patch does not fit the value; the sentence says which step."""
 
 
-def applied(value: JsonValue, patch: Iterable[Mapping[str, Any]]) -> JsonValue:
-    """`value` with the steps of `patch`, all of them. Raises `PatchFailed`."""
+def applied(value: JsonValue, patch: Iterable[Mapping[str, Any]], *, max_bytes: int | None = None) -> JsonValue:
+    """`value` with the steps of `patch`, all of them, or the first of them that does not fit: `PatchFailed`.
+
+    With `max_bytes` copies of more than that in all do not fit: each can double what is there.
+    """
     holder: dict[str, Any] = {"": value}
+    copied = 0
     for step in patch:
         try:
             for path in (step["path"], step.get("from", "")):
                 _unshare(holder, path)
+            if max_bytes is not None and step["op"] == "copy":
+                copied += size(_read(holder, step["from"]))
+                if copied > max_bytes:
+                    raise ValueError(f"the copies are larger than {max_bytes} bytes")
             apply_in_place(holder, step)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
             raise PatchFailed(f"{step.get('op')} at {step.get('path')!r} does not fit: {error}") from error
+    if "" not in holder:
+        raise PatchFailed("it leaves nothing")
     found: JsonValue = holder[""]
     return found
 

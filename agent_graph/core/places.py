@@ -18,16 +18,18 @@ def admit(run: Run, frame: Frame) -> None:
             mutexes.wait(run, firing)
         else:
             enter(run, firing)
-    frame.enabled = []
+    enabled.clear()
     if run.until:
         _let_be(run, frame)
-    fresh, frame.regions.fresh = frame.regions.fresh, []
-    for region in fresh:
-        run.frames[region.path] = run.parts[region.path] = region
-        admit(run, region)
-    if frame.around is not None:
-        admit(run, frame.around)
-    give(run)
+    if frame.regions.fresh:
+        fresh, frame.regions.fresh = frame.regions.fresh, []
+        for region in fresh:
+            run.frames[region.path] = run.parts[region.path] = region
+            admit(run, region)
+    if frame.part is not None:
+        admit(run, frame.part.around)
+    if run.queue:
+        give(run)
 
 
 def _let_be(run: Run, frame: Frame) -> None:

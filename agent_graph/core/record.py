@@ -8,12 +8,14 @@ from typing import Any, Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import statepath
+from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import MISSING, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import final_state, state
+from agent_graph.core.run import Gate
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.core.view import View
 
@@ -62,10 +64,7 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
         "final_state": list(final_state(run)),
         "state": state(run),
         "firings": [body for _, body in sorted(firings, key=lambda pair: pair[0])],
-        "approvals": [
-            {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": [_vote(v) for v in gate.votes]}
-            for gate in gates
-        ],
+        "approvals": [_gate(gate) for gate in gates],
         "choices": [
             *(choice for _, choice in sorted(choices, key=lambda pair: pair[0])),
             *_listed(had),
@@ -131,8 +130,11 @@ def _decisions(value: JsonValue) -> Iterator[Path]:
             todo += [((*segments, str(place)), item) for place, item in enumerate(here)]
 
 
-def _vote(vote: JsonObject) -> JsonObject:
-    return {key: value for key, value in vote.items() if key != "at_ms"}
+def _gate(gate: Gate) -> JsonObject:
+    """A gate with its votes, without their times; one on a budget is on what was used by then: that is of its time."""
+    timed = {"at_ms", "subject_digest"} if gate.firing == ON_BUDGET else {"at_ms"}
+    votes: list[JsonValue] = [{key: value for key, value in vote.items() if key not in timed} for vote in gate.votes]
+    return {"path": gate.firing, "round": gate.round, "status": gate.status, "votes": votes}
 
 
 def _firing(firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:

@@ -37,6 +37,14 @@ class Gate:
     channels: tuple[str, ...]
     opened_at_ms: int
     expires_at_ms: int
+    self_approval: bool = True
+    """Whoever started the run may decide."""
+    subject_schema: JsonObject = field(default_factory=dict)
+    """What an edited subject has to fit, {} = anything."""
+    edited: bool = False
+    """`subject` is no longer what was asked about; that is `original`."""
+    original: JsonValue = None
+    closed_at_ms: int | None = None
     status: str = "pending"
     """pending, approved, rejected, changes_requested, expired or withdrawn."""
     votes: list[JsonObject] = field(default_factory=list)
@@ -94,6 +102,8 @@ class Run:
     started_by: str = ""
     principal: str = ""
     """The authenticated one who started it, "" for the local user."""
+    started_as: str = ""
+    """The local user's name, where nobody was authenticated."""
     limits: Limits = DEFAULTS
     """What its steps apply, as it was accepted with."""
     seq: int = 0
@@ -146,6 +156,8 @@ class Run:
     latest firing put up with items that failed."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
+    reminders: dict[str, int] = field(default_factory=dict)
+    """By approval that is open: when its end is to be told of beforehand, in milliseconds UTC; none once it was."""
     usage: Usage = field(default_factory=Usage)
     ledger: Ledger | None = None
     """What it may use and has used; None when nothing bounds it."""
@@ -174,13 +186,16 @@ class Run:
     @property
     def status(self) -> str:
         """As the contract names it: a running run in which only outside answers are left is ``waiting``."""
-        next_ = any(mutex.following for mutex in self.mutexes.values())
-        going = next_ or self.open or self.out or self.queue or self.pausing
+        if self.lifecycle != "running":
+            return self.lifecycle
+        going = bool(self.open or self.out or self.queue or self.pausing)
+        if going and self.ledger is None:  # nearly always
+            return "running"
+        going = going or any(mutex.following for mutex in self.mutexes.values())
         ends = self.closing or self.losing or self.met or self.ending or self.deadlocked
         moving = ends or (going and not self.stands_still)
-        if self.lifecycle == "running" and not moving and self.frame is not None and self.frame.busy:
-            return "waiting"
-        return self.lifecycle
+        waits = not moving and self.frame is not None and self.frame.busy
+        return "waiting" if waits else "running"
 
     @property
     def frame(self) -> Frame | None:

@@ -59,9 +59,9 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return tuple(_stop(run, "cancelled", e.RunCancelled(run.cancel_reason)))
     if run.lifecycle != "running":
         return ()
-    if run.failure is not None:
-        failed = () if frame.failing else (Record(e.FrameFailed(run.failure)),)
-        return (*failed, *_stop(run, "failed", e.RunFailed(run.failure)))
+    if frame.failure is not None:
+        failed = () if frame.failing else (Record(e.FrameFailed(frame.failure)),)
+        return (*failed, *_stop(run, "failed", e.RunFailed(frame.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
     if run.parts and (lost := _lost(run)):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_graph.core import early
+from agent_graph.core.effects import Done
 from agent_graph.core.firing import Firing, Token
 from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS
+from agent_graph.core.lanes import is_each
 
 if TYPE_CHECKING:
     from agent_graph.core.frames import Frame
+    from agent_graph.core.topology import Edge
 
 
 def send(
@@ -39,6 +42,25 @@ def send(
         early.open_region(frame, firing, region, tokens=within, forked=token)
         return []
     return [frame.put(edge, mine) for edge, mine in within]
+
+
+def only_way(frame: Frame, firing: Firing, done: Done) -> Edge | None:
+    """The edge along which a firing's token goes on, where that is all that comes of it: no end, no fork, no region
+    opened or left; and whatever it leads to fires once for a round. None else."""
+    topology, node, targets = frame.graph.topology, firing.node, done.targets
+    if done.inputs or node in topology.regions or node in topology.early:
+        return None
+    if targets is None:
+        ways = topology.out_declared[node]
+        found = ways[0] if len(ways) == 1 and not (topology.ends[node] or topology.ends_run >> node & 1) else None
+    else:
+        single = len(targets) == 1 and targets[0] not in SPECIAL_TARGETS
+        found = topology.edge_between.get((node, frame.graph.index[targets[0]])) if single else None
+    if found is None:
+        return None
+    edge = topology.edges[found]
+    inside = frame.inside < 0 or frame.inside >> edge.target & 1
+    return edge if inside and not is_each(frame.graph, edge.target) else None
 
 
 def _end(frame: Frame, node: int, token: Token, *, stops: bool) -> None:

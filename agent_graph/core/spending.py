@@ -46,6 +46,7 @@ def asking(run: Run, ledger: Ledger) -> e.ApprovalOpened | None:
         firing=ON_BUDGET, approval_id=f"apr-{code}", round=number, subject=subject, subject_digest=digest(subject),
         prompt=f"The run has used up its {name} of {ledger.most[name]}. Approve {more} more, or reject and it fails.",
         audience=(), allowed_decisions=("approve", "reject"), expiry_ms=EXPIRY_MS,
+        remind_ms=EXPIRY_MS // 10,
     )  # fmt: skip
 
 

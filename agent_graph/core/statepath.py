@@ -32,6 +32,12 @@ def split(path: str) -> tuple[str, ...]:
     return segments
 
 
+def fixed(path: str) -> tuple[str, ...] | None:
+    """The segments `path` stands for in whatever value; None where that hangs on the keys there (see `resolve`)."""
+    segments = split(path)
+    return segments if len(segments) == 1 or path.startswith("/") else None
+
+
 def read(value: JsonValue, path: str) -> MaybeJson:
     """What `value` holds at `path`, or MISSING. ValueError when it is no path."""
     found: MaybeJson = value
@@ -44,9 +50,10 @@ def read(value: JsonValue, path: str) -> MaybeJson:
 
 def resolve(value: JsonValue, path: str) -> tuple[str, ...]:
     """The segments `path` stands for in `value`: an existing flat key that contains dots is one segment."""
+    known = fixed(path)
+    if known is not None:
+        return known
     segments = split(path)
-    if len(segments) == 1 or path.startswith("/"):
-        return segments
     resolved: list[str] = []
     at = 0
     here: MaybeJson = value

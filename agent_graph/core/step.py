@@ -68,14 +68,14 @@ def step(run: Run, firing: Firing) -> list[Action]:
         error = _error("MAX_ITERATIONS_EXCEEDED", message, "invalid", {"limit": limit})
         return [*actions, Record(e.NodeFailed(firing.path, error, attempt))]  # whatever `on_error` says: it must end
     answer = _asked(run, firing, attempt)
+    if isinstance(answer, Done):
+        actions += [Record(fact) for fact in untold(run, firing.path, finished(firing, answer, attempt))]
+        return actions
     if isinstance(answer, e.NodeFailed):
         return [*actions, Record(follow_up(run, answer))]
     if isinstance(answer, CALLS):
         return [*actions, *_perform(run, firing, answer, attempt=attempt)]
-    if not isinstance(answer, Done):
-        return [*actions, Record(asked(run, firing, answer))]
-    actions += [Record(fact) for fact in untold(run, firing.path, finished(firing, answer, attempt))]
-    return actions
+    return [*actions, Record(asked(run, firing, answer))]
 
 
 def call_of(run: Run, firing: Firing) -> CallModel | None:

@@ -82,7 +82,7 @@ class Topology:
 
     def ends_run_behind(self, node: int) -> bool:
         """Whether a firing of `node` that chooses nothing ends the run."""
-        return bool(self.ends_run >> self.leaves_by(node) & 1)
+        return self.ends_run != 0 and bool(self.ends_run >> self.leaves_by(node) & 1)
 
     def feeders(self, edge: int) -> int:
         """The nodes from which a path leads to `edge` that avoids the edge's target (the target itself left out).

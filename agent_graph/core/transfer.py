@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_graph.core import early
+from agent_graph.core.contributions import Conflict
 from agent_graph.core.firing import Regions, Token, merged
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END_RUN, SPECIAL_TARGETS
-from agent_graph.core.merge import Conflict
 
 
 def transfer(frame: Frame, targets: Sequence[str]) -> tuple[Conflict, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent_graph.core import extents, statepath
+from agent_graph.core.contributions import BOOKS
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.merge import BOOKS
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.topology import members
 

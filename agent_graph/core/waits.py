@@ -1,9 +1,9 @@
 """Firings that wait for the clock or for a message: when the next moment is, and what a moment or a message does.
 
 Beside the run's own time these end by the clock: a pause between two attempts (its run keeps its driver), a timer, the
-time for a message, and that of what runs inside a node or in its branches. All are moments in milliseconds UTC in the
-fold, so a machine that slept or a program that was away finds them over, late; and a fact ends each, so none comes
-twice. The folds here are those of `core.folds`' table.
+time for a message, and that of what runs inside a node or in its branches; and gates are told of before their end. All
+are moments in milliseconds UTC in the fold, so a machine that slept or a program that was away finds them over, late;
+and a fact ends each, so none comes twice. The folds here are those of `core.folds`' table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ def due(run: Run, now_ms: int) -> tuple[e.Fact, ...]:
     moments = [(at_ms, path) for path, at_ms in run.pausing.items()]
     moments += [(wait.due_ms, path) for path, wait in run.waits.items() if wait.due_ms is not None]
     moments += [(at_ms, path) for path, at_ms in run.until.items()]
-    return tuple(e.TimerFired(path) for at_ms, path in sorted(moments) if at_ms <= now_ms)
+    facts: list[e.Fact] = [e.TimerFired(path) for at_ms, path in sorted(moments) if at_ms <= now_ms]
+    near = [run.gates[name] for name, at_ms in run.reminders.items() if at_ms <= now_ms]
+    facts += [
+        (e.ApprovalReminded if now_ms < gate.expires_at_ms else e.ApprovalExpired)(gate.firing, gate.approval_id)
+        for gate in near
+    ]
+    return tuple(facts)
 
 
 def next_due_ms(run: Run) -> int | None:
@@ -35,12 +41,15 @@ def next_due_ms(run: Run) -> int | None:
 
 
 def wake_ms(run: Run) -> int | None:
-    """When somebody must look at the run although nobody drives it; gates tell that themselves."""
-    return min(_moments(run), default=None) if run.waits or run.until or run.ledger is not None else None
+    """When somebody must look at the run although nobody drives it; of gates it is their reminders, their end they
+    tell themselves."""
+    by_clock = run.waits or run.until or run.reminders or run.ledger is not None
+    return min(_moments(run), default=None) if by_clock else None
 
 
 def _moments(run: Run) -> list[int]:
-    found = (spending.deadline_ms(run), *(wait.due_ms for wait in run.waits.values()), *run.until.values())
+    waiting = (wait.due_ms for wait in run.waits.values())
+    found = (spending.deadline_ms(run), *waiting, *run.until.values(), *run.reminders.values())
     return [at_ms for at_ms in found if at_ms is not None]
 
 

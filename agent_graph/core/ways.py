@@ -154,7 +154,8 @@ def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Ite
         yield from (Way(node.id, target, (), labels.get((node.id, target), "")) for target in _out(graph, node))
         return
     ways_by_decision = {
-        "approve": "continue", "reject": node.config.on_reject, "request_changes": node.config.on_request_changes,
+        "approve": "continue", "edit": "continue", "reject": node.config.on_reject,
+        "request_changes": node.config.on_request_changes,
     }  # fmt: skip
     allowed = {name: way for name, way in ways_by_decision.items() if name in node.config.allowed_decisions}
     along = tuple(name for name, way in allowed.items() if way == "continue")
@@ -163,6 +164,9 @@ def _onward(graph: Graph, node: Node, labels: dict[tuple[str, str], str]) -> Ite
     for name, way in allowed.items():
         if isinstance(way, list):
             yield from (Way(node.id, target, (name,), name) for target in dict.fromkeys(way or [END]))
+    if isinstance(node.config.on_expire, dict):
+        goto = dict.fromkeys(node.config.on_expire["goto"] or [END])
+        yield from (Way(node.id, target, ("expired",), "expired") for target in goto)
 
 
 def _elsewhere(node: Node) -> tuple[str, str, list[str]] | None:

@@ -36,9 +36,17 @@ class Tally:
     """Bytes of values in the base."""
     views: dict[tuple[Slot, int], int] = field(default_factory=dict)
     """Bytes of slots that were written since, by the part of a past that wrote there."""
+    foreseen: tuple[Sequence[Write], int] = ((), 0)
+    """The writes that were asked about last, and by how much they let a state grow at most."""
+
+    def foresee(self, writes: Sequence[Write], most: Callable[[Write], int]) -> int:
+        """`most_written`, of writes that are about to be made: these very writes are not weighed again then."""
+        self.foreseen = writes, most_written(writes, most)
+        return self.foreseen[1]
 
     def wrote(self, writes: Sequence[Write]) -> None:
-        self.written += most_written(writes)
+        known, more = self.foreseen
+        self.written += more if writes is known else most_written(writes)
 
     def folded(self, slots: Iterable[Slot]) -> None:
         """What was written went into `slots` of the base."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_graph.core.compile import Compiled, Level, compile_graph, load_graph
 from agent_graph.core.graph import Graph
@@ -15,7 +15,7 @@ from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.nesting import named_in
 from agent_graph.engine.clock import Clock
-from agent_graph.engine.templates import templates
+from agent_graph.engine.templates import Library
 from agent_graph.errors import GraphNotFound, GraphVersionNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
@@ -49,7 +49,8 @@ def is_large(spec: JsonValue) -> bool:
 class Catalog:
     """The graphs of one data folder."""
 
-    def __init__(self, store: Store, *, clock: Clock, limits: Limits) -> None:
+    def __init__(self, store: Store, *, clock: Clock, limits: Limits, templates: Library | None = None) -> None:
+        self.templates = templates or Library()
         self._store = store
         self._clock = clock
         self._limits = limits
@@ -84,11 +85,15 @@ class Catalog:
         return compile_graph(spec, limits=self._limits, stored=stored, level=level)
 
     async def put(
-        self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None
-    ) -> bool:
-        """Make it the current version of its name; False when it already was. Raises `GraphVersionConflict`."""
+        self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None,
+        template_id: str = "",
+    ) -> bool:  # fmt: skip
+        """Make it the current version of its name; False when it already was. `template_id` is what it was made of.
+        Raises `GraphVersionConflict`."""
+        origin = (template_id, self.templates.get(template_id).version) if template_id else None
+        row = replace(checked.row, origin=origin)
         stored = await self._store.graphs.put(
-            checked.row, overwrite=overwrite, expected_version=expected_version, answered=answered
+            row, overwrite=overwrite, expected_version=expected_version, answered=answered
         )
         if stored:
             self._tell(checked.row.graph_id)
@@ -152,7 +157,7 @@ class Catalog:
 
         rows, _ = await self._store.graphs.list(limit=COMPARED)
         close = get_close_matches(graph_id, [row.graph_id for row in rows], n=1)
-        if graph_id in templates():
+        if graph_id in self.templates.all():
             hint = f"that is a template: make a graph of it first (graph_create with template {{id: {graph_id!r}}})"
         elif close:
             hint = f"did you mean {close[0]!r}?"

@@ -40,19 +40,11 @@ class Decide:
     """Vote on a gate."""
 
     approval_id: str
-    decision: str
-    note: str
-    by: str
-    via: str
+    ballot: approval.Ballot
     answer: Answer | None = None
-    principal: str = ""
-    """Who was authenticated, "" for the local user."""
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
-        return approval.vote(
-            run, self.approval_id, decision=self.decision, note=self.note, by=self.by, via=self.via, now_ms=now_ms,
-            principal=self.principal,
-        )  # fmt: skip
+        return approval.vote(run, self.approval_id, self.ballot, now_ms=now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +73,8 @@ class Expire:
     answer: Answer | None = None
 
     def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:
-        return (*approval.expired(run, now_ms), *waits.due(run, now_ms))
+        over = approval.expired(run, now_ms)
+        return (*over, *(fact for fact in waits.due(run, now_ms) if fact not in over))
 
 
 @dataclass(frozen=True, slots=True)

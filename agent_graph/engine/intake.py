@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agent_graph.core.contributions import BOOKS
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonValue, check_value
 from agent_graph.core.limits import Limits
-from agent_graph.core.merge import BOOKS
 from agent_graph.core.nesting import whole
 from agent_graph.engine.connections import Connections
 from agent_graph.errors import ConnectionNotFound, InputInvalid, ReservedKey

@@ -82,6 +82,8 @@ class Journal:
         self._shell = shell
         self._pending: list[e.Event] = []
         self._touched: dict[str, None] = {}
+        self._reusable = False
+        """What waits for the next commit holds an answer that others may use."""
         self._take_over(folded)
 
     @property
@@ -104,6 +106,8 @@ class Journal:
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):
                 self._touched[fact.approval_id] = None
+            elif isinstance(fact, e.ModelAnswered) and fact.cache_key:
+                self._reusable = True
 
     async def commit(self, answered: Answered | None = None) -> None:
         """Store what was recorded, with `answered` in the same transaction. Raises what the store raises, and is
@@ -117,12 +121,14 @@ class Journal:
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
             approvals=gates, answered=answered,
         )  # fmt: skip
-        self._pending, self._touched, self.finishes = [], {}, False
+        reusable = self._reusable
+        self._pending, self._touched, self.finishes, self._reusable = [], {}, False, False
         self.stale = True  # until the store has said yes, and when this is cancelled half-way
         self._bytes += await self._shell.store.runs.commit(commit)
         self.stale, self.row = False, commit.run
         self._shell.notify.committed(commit.run, pending)
-        await self._remember(pending)
+        if reusable:
+            await self._remember(pending)
         if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
             self._shell.notify.gates.set()
 
@@ -138,7 +144,7 @@ class Journal:
         folded = await fold(self._shell.store, self.graph, self.run.run_id)
         self.run = folded.run
         self._take_over(folded)
-        self._pending, self._touched, self.finishes, self.stale = [], {}, False, False
+        self._pending, self._touched, self.finishes, self._reusable, self.stale = [], {}, False, False, False
         for path in held:
             if path in self.run.open:
                 self.run.hand_over(path)

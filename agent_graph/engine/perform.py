@@ -40,7 +40,10 @@ async def call_model(
     asked = call.model or run.model
     try:
         chosen = await shell.models.find(asked)
-        client, call = chosen.client, await described(replace(call, model=chosen.model), shell.connections)
+        client = chosen.client
+        if call.model != chosen.model:
+            call = replace(call, model=chosen.model)
+        call = await described(call, shell.connections)
         key = await _cache_key(perform, call, chosen, run) if call.cache else ""
         if key and not call.fresh and (found := await recall(shell.store, key)) is not None:
             return e.CacheHit(perform.firing, found[0], key, found[1], perform.attempt)
@@ -49,9 +52,12 @@ async def call_model(
             answer = await client.chat(call, on_delta)
         body = answer_to_json(answer if answer.host == chosen.name else replace(answer, host=chosen.name))
         _check_storable(body, client.host)
+        shell.telemetry.answered(answer)
     except errors.ModelNotFound as error:
+        shell.telemetry.model_failures += 1
         return e.NodeFailed(perform.firing, failure(shell.models.explained(error, asked)), perform.attempt)
     except errors.AgentGraphError as error:
+        shell.telemetry.model_failures += 1
         return e.NodeFailed(perform.firing, failure(error), perform.attempt)
     return e.ModelAnswered(perform.firing, body, perform.attempt, key)
 

@@ -25,13 +25,15 @@ def usage(run: Run) -> JsonObject:
     """Counts from recorded facts; tokens are "unknown" where some host said nothing."""
     counted = run.usage
     known = counted.unreported == 0
-    return {
+    found: JsonObject = {
         "llm_calls": counted.llm_calls,
         "prompt_tokens": counted.prompt_tokens if known else "unknown",
         "completion_tokens": counted.completion_tokens if known else "unknown",
         "nodes": counted.nodes,
-        **({"cache_hits": counted.cache_hits} if counted.cache_hits else {}),
     }
+    if counted.cache_hits:
+        found["cache_hits"] = counted.cache_hits
+    return found
 
 
 def approval_row(graph: Graph, run: Run, gate: Gate) -> ApprovalRow:
@@ -42,5 +44,6 @@ def approval_row(graph: Graph, run: Run, gate: Gate) -> ApprovalRow:
         subject=gate.subject, subject_digest=gate.subject_digest, allowed_decisions=gate.allowed_decisions,
         quorum=gate.quorum, channels=gate.channels, status=gate.status,  # type: ignore[arg-type]  # the contract's words
         created_at_ms=gate.opened_at_ms, expires_at_ms=gate.expires_at_ms, votes=tuple(gate.votes),
-        decision=gate.decision,
+        decision=gate.decision, self_approval=gate.self_approval, subject_schema=gate.subject_schema,
+        edited=gate.edited, original=gate.original, closed_at_ms=gate.closed_at_ms,
     )  # fmt: skip

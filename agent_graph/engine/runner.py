@@ -244,7 +244,8 @@ class Runner:
         journal = self._journal
         performs: list[Perform] = []
         while True:
-            journal.record(*spending.overdue(self.run, journal.now_ms()))
+            if self.run.ledger is not None:
+                journal.record(*spending.overdue(self.run, journal.now_ms()))
             actions = decide(journal.graph, self.run)
             if not actions or (journal.finishes and any(map(_finishes, actions))):
                 await journal.commit()

@@ -10,6 +10,7 @@ from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
+from agent_graph.engine.telemetry import Telemetry
 from agent_graph.errors import AgentGraphError, StoreCorrupt
 from agent_graph.store.base import Answered, Store
 
@@ -24,6 +25,7 @@ class Shell:
     models: Models
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:

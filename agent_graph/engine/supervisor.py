@@ -65,7 +65,7 @@ class Supervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        principal: str = "", started_as: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         """Accept a run and set it going; it is durable when this returns.
@@ -86,7 +86,7 @@ class Supervisor:
         limits = recorded(self._limits)
         fact = e.RunAccepted(
             run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {},
-            principal,
+            principal, started_as,
         )  # fmt: skip
         event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.

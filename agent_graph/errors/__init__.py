@@ -16,6 +16,19 @@ is one of these exceptions. A bug is none of them: it is caught once, in ``tools
 
 from __future__ import annotations
 
+from agent_graph.errors.approvals import ApprovalAlreadyDecided as ApprovalAlreadyDecided
+from agent_graph.errors.approvals import ApprovalAlreadyVoted as ApprovalAlreadyVoted
+from agent_graph.errors.approvals import ApprovalChannelNotAllowed as ApprovalChannelNotAllowed
+from agent_graph.errors.approvals import ApprovalDecisionNotAllowed as ApprovalDecisionNotAllowed
+from agent_graph.errors.approvals import ApprovalEditInvalid as ApprovalEditInvalid
+from agent_graph.errors.approvals import ApprovalExpired as ApprovalExpired
+from agent_graph.errors.approvals import ApprovalNotFound as ApprovalNotFound
+from agent_graph.errors.approvals import ApprovalSelfDecision as ApprovalSelfDecision
+from agent_graph.errors.approvals import ApprovalStale as ApprovalStale
+from agent_graph.errors.approvals import ApprovalWithdrawn as ApprovalWithdrawn
+from agent_graph.errors.approvals import ApproverNotFound as ApproverNotFound
+from agent_graph.errors.approvals import ApproverRequired as ApproverRequired
+from agent_graph.errors.approvals import ApproverSecretWrong as ApproverSecretWrong
 from agent_graph.errors.base import AgentGraphError as AgentGraphError
 from agent_graph.errors.base import Conflict as Conflict
 from agent_graph.errors.base import Corrupt as Corrupt
@@ -24,12 +37,19 @@ from agent_graph.errors.base import NodeFailure as NodeFailure
 from agent_graph.errors.base import NotFound as NotFound
 from agent_graph.errors.base import Refused as Refused
 from agent_graph.errors.base import Upstream as Upstream
+from agent_graph.errors.daemon import ClientConfigInvalid as ClientConfigInvalid
+from agent_graph.errors.daemon import DaemonLost as DaemonLost
+from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
+from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable
+from agent_graph.errors.daemon import DaemonVersionMismatch as DaemonVersionMismatch
 from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
 from agent_graph.errors.door import AddressInUse as AddressInUse
 from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
 from agent_graph.errors.door import BodyTooLarge as BodyTooLarge
 from agent_graph.errors.door import HostNotAllowed as HostNotAllowed
 from agent_graph.errors.door import InsufficientScope as InsufficientScope
+from agent_graph.errors.door import IssuerUnreachable as IssuerUnreachable
+from agent_graph.errors.door import OriginNotAllowed as OriginNotAllowed
 from agent_graph.errors.door import TokenNotFound as TokenNotFound
 from agent_graph.errors.door import TooManyRequests as TooManyRequests
 
@@ -124,10 +144,6 @@ class RunPruned(NotFound):
     """The run's record was pruned; its status and its result are kept."""
 
 
-class ApprovalNotFound(NotFound):
-    """No approval has that id."""
-
-
 class CheckpointNotFound(NotFound):
     """No snapshot of the run is kept, or none after that event."""
 
@@ -176,24 +192,12 @@ class GraphVersionConflict(Conflict):
     """The name holds another version; say `overwrite` to replace it."""
 
 
+class TemplateExists(Conflict):
+    """There is a template of that id; say `overwrite` to replace it."""
+
+
 class GraphInUse(Conflict):
     """Runs of the graph are still live."""
-
-
-class ApprovalAlreadyDecided(Conflict):
-    """Somebody decided first; `details.approval` holds the decision."""
-
-
-class ApprovalExpired(Conflict):
-    """The approval expired before it was decided."""
-
-
-class ApprovalStale(Conflict):
-    """What would happen has changed since it was shown."""
-
-
-class ApprovalWithdrawn(Conflict):
-    """The run ended before the approval was decided."""
 
 
 class RunTerminal(Conflict):
@@ -216,14 +220,6 @@ class DataDirLocked(Conflict):
 
 class SequenceConflict(Conflict):
     """Another writer has moved the run on."""
-
-
-class ApprovalDecisionNotAllowed(Refused):
-    """The gate does not allow that decision."""
-
-
-class ApprovalChannelNotAllowed(Refused):
-    """The gate does not take decisions that come this way."""
 
 
 class AuthenticatedOperatorRequired(Refused):

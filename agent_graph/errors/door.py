@@ -22,9 +22,13 @@ class AddressNotAllowed(Refused):
 
 
 class HostNotAllowed(Refused):
-    """The request names a host, or comes from a page, that this server is not set up for."""
+    """The request names a host that this server is not set up to be called by."""
 
     http_status = 421
+
+
+class OriginNotAllowed(Refused):
+    """The request comes from a page of another server that may not call this one."""
 
 
 class BodyTooLarge(InvalidRequest):
@@ -38,6 +42,10 @@ class TooManyRequests(Upstream):
 
     exit_code = 1
     http_status = 429
+
+
+class IssuerUnreachable(Upstream):
+    """The keys of the OAuth issuer cannot be read now, so that no token of it can be checked."""
 
 
 class AddressInUse(Conflict):

@@ -1,4 +1,4 @@
-"""Standard input and output as lines of JSON-RPC, on descriptors that nothing else in the process can reach.
+"""A client's two streams of bytes as lines: standard input and output, on descriptors nothing else can reach.
 
 Reading and writing happen on daemon threads over bare descriptors: a client that neither writes nor reads cannot keep
 the process from ending. The reader also notices a client that closed its end of our standard output.
@@ -12,16 +12,85 @@ import fcntl
 import os
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, Protocol
 
 CHUNK: Final = 64 * 1024
+END_OF_INPUT: Final = "end of input"
 LINE_BYTES: Final = 96 * 1024 * 1024
 """What one line may hold: more than any argument may, so that a refusal can say which limit was passed."""
 
 TooLong: Final = b""
 """Stands for a line of more than `LINE_BYTES`, which was not kept; a real line is never empty."""
+
+
+class Lines(Protocol):
+    """What a session needs of its client."""
+
+    def start(self, *, on_line: Callable[[bytes], Awaitable[None]], on_end: Callable[[str], None]) -> None:
+        """Hand over each line, one after another, on the event loop; then say once why there will be no more."""
+        ...
+
+    async def write(self, line: bytes) -> None:
+        """In the system's hands when this returns. Raises ConnectionError when nobody reads."""
+        ...
+
+
+class Splitter:
+    """Cuts what comes in at its line ends. A line of more than `LINE_BYTES` becomes `TooLong`, an empty one nothing."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that are whole now."""
+        first, *others = chunk.split(b"\n")
+        self._rest += first
+        for other in others:
+            yield from self.rest()
+            self._rest += other
+        if len(self._rest) > LINE_BYTES:
+            self._skipping = True
+        if self._skipping:
+            self._rest.clear()
+
+    def rest(self) -> Iterator[bytes]:
+        """What stands after the last line end, as a line."""
+        line, skipped = bytes(self._rest), self._skipping
+        self._rest, self._skipping = bytearray(), False
+        if skipped or len(line) > LINE_BYTES:
+            yield TooLong
+        elif line.strip():
+            yield line
+
+
+class StdioLines:
+    """A client on a pair of descriptors."""
+
+    def __init__(self, descriptors: tuple[int, int]) -> None:
+        self._descriptors = descriptors
+        self._writer = Writer(descriptors[1])
+
+    def start(self, *, on_line: Callable[[bytes], Awaitable[None]], on_end: Callable[[str], None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def take(line: bytes) -> None:
+            await on_line(line)
+
+        def hand_over(line: bytes) -> None:
+            """Returns when the line was taken, so that a fast client waits for a slow server."""
+            asyncio.run_coroutine_threadsafe(take(line), loop).result()
+
+        def end(why: str) -> None:
+            loop.call_soon_threadsafe(on_end, why)
+
+        self._writer.start()
+        Reader(*self._descriptors, on_line=hand_over, on_end=end).start()
+
+    async def write(self, line: bytes) -> None:
+        await self._writer.write(line)
 
 
 def take_descriptors() -> tuple[int, int]:
@@ -49,8 +118,7 @@ class Reader:
         self._writing = writing
         self._on_line = on_line
         self._on_end = on_end
-        self._rest = bytearray()
-        self._skipping = False
+        self._splitter = Splitter()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="stdin", daemon=True).start()
@@ -67,10 +135,10 @@ class Reader:
             ready = dict(watch.poll())
             if self._reading in ready:
                 chunk = self._chunk()
+                for line in self._splitter.feed(chunk) if chunk else self._splitter.rest():
+                    self._on_line(line)
                 if not chunk:
-                    self._hand_over(bytes(self._rest))
-                    return "end of input"
-                self._split(chunk)
+                    return END_OF_INPUT
             elif self._writing in ready:
                 return "nobody reads"
 
@@ -79,24 +147,6 @@ class Reader:
             return os.read(self._reading, CHUNK)
         except OSError:  # a terminal that hung up, a connection that was reset
             return b""
-
-    def _split(self, chunk: bytes) -> None:
-        first, *others = chunk.split(b"\n")
-        self._rest += first
-        for other in others:
-            self._hand_over(bytes(self._rest))
-            self._skipping = False
-            self._rest = bytearray(other)
-        if len(self._rest) > LINE_BYTES:
-            self._skipping = True
-        if self._skipping:
-            self._rest.clear()
-
-    def _hand_over(self, line: bytes) -> None:
-        if self._skipping or len(line) > LINE_BYTES:
-            self._on_line(TooLong)
-        elif line.strip():
-            self._on_line(line)
 
 
 class Writer:

@@ -16,6 +16,13 @@ LIST_BYTES: Final = 40_000
 """Bytes of a whole ``tools/list``."""
 UNIONS: Final = ("anyOf", "oneOf", "allOf")
 NOT_AT_ROOT: Final = (*UNIONS, "not", "enum", "const", "if", "$ref")
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions")
+DROPPED: Final = (
+    "not", "if", "then", "else", "patternProperties", "propertyNames", "dependentSchemas", "dependentRequired",
+    "unevaluatedProperties", "prefixItems", "contains", "unevaluatedItems",
+)  # fmt: skip
+"""Keywords that the model APIs behind a client refuse or leave out: what they say has to be checked in code."""
+META_KEY: Final = re.compile(r"(?:[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*/)?[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 TYPES: Final = frozenset({"object", "array", "string", "number", "integer", "boolean"})
 
 
@@ -41,6 +48,7 @@ def tool_faults(tool: Mapping[str, Any]) -> list[str]:
     ]
     if hints.get("readOnlyHint") and hints.get("destructiveHint"):
         found.append("it cannot only read and destroy")
+    found += [f"_meta: the key {key!r}" for key in tool.get("_meta") or {} if not META_KEY.fullmatch(key)]
     found += [f"inputSchema{fault}" for fault in schema_faults(tool.get("inputSchema"), closed=True)]
     found += [f"outputSchema{fault}" for fault in schema_faults(tool.get("outputSchema"), closed=False)]
     return found
@@ -74,7 +82,7 @@ def _node_faults(node: Any, pointer: str, *, in_union: bool) -> Iterator[str]:
     if not isinstance(node, dict):
         yield f"{pointer}: {node!r} in place of a schema"
         return
-    for key in ("$ref", "$defs", "definitions"):
+    for key in (*REFERENCES, *DROPPED):
         if key in node:
             yield f"{pointer}: {key}"
     yield from _type_faults(node, pointer, in_union=in_union)

@@ -1,4 +1,4 @@
-"""`agent-graph mcp`: opens the data folder and serves its tools on stdio until the client leaves."""
+"""`agent-graph mcp --in-process`: opens the data folder and serves its tools on stdio until the client leaves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from agent_graph.errors import AgentGraphError, DataDirLocked
@@ -16,14 +19,13 @@ from agent_graph.settings import Settings
 LAST_MOMENT_S: Final = 4.5
 """Seconds from the client's leaving to the end of the process, whatever then still holds on: the store is safe against
 a kill at any point."""
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""What asks a server to stop in order."""
 
 
-def main(settings: Settings, *, in_process: bool = True) -> int:
+def main(settings: Settings) -> int:
     """Serve one client; returns the exit code: 0 when it left or a signal asked to stop, 5 when the store cannot be
-    used.
-
-    `in_process` is accepted for the day a daemon can own the folder instead: until then it is always so.
-    """
+    used."""
     from agent_graph.mcp_server.lines import take_descriptors
 
     _log_to_stderr(settings.log)
@@ -44,15 +46,31 @@ async def _serve(settings: Settings, descriptors: tuple[int, int]) -> int:
 
     async with open_app(settings, recover=True, remark=say) as deps:
         gc.disable()  # importing makes many objects and no garbage
+        from agent_graph.mcp_server.lines import StdioLines
         from agent_graph.mcp_server.server import build
         from agent_graph.mcp_server.session import Session
 
         gc.freeze()
         gc.enable()
         server = build(deps, settings.toolsets)
-        session = Session(server, descriptors, max_depth=settings.limits.json_depth, on_end=end_soon)
-        logging.getLogger(__name__).info("stopping: %s", await session.run())
+        lines = StdioLines(descriptors)
+        session = Session(server, lines, max_depth=settings.limits.json_depth, on_end=end_soon)
+        with on_signal(session.end):
+            logging.getLogger(__name__).info("stopping: %s", await session.run())
     return 0
+
+
+@contextmanager
+def on_signal(end: Callable[[str], None]) -> Iterator[None]:
+    """Have `end` called with the signal's name when one of `SIGNALS` comes, until the block ends."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, end, f"signal {signal.Signals(number).name}")
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 def end_soon() -> None:

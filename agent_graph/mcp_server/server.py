@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from mcp import types
 from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from agent_graph import __version__
 from agent_graph.mcp_server import completion, logs
 from agent_graph.mcp_server.answers import answer
-from agent_graph.mcp_server.calling import Context, caller_of
+from agent_graph.mcp_server.calling import Context, caller_of, granted_to
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
 from agent_graph.mcp_server.prompts import serving as prompts
 from agent_graph.mcp_server.resources import serving as resources
@@ -28,11 +30,15 @@ from agent_graph.tools.toolsets import shown
 NAME = "agent-graph"
 
 
-def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
-    """A server of these toolsets. It owns nothing: runs live in `deps`, whoever connects or leaves."""
+def build(deps: Deps, toolsets: Sequence[str] = ("core",), *, state_keys: Sequence[str] = ()) -> Server[Any]:
+    """A server of these toolsets. It owns nothing: runs live in `deps`, whoever connects or leaves.
+
+    `state_keys` seal what a client carries from one request to the next; without them only this process opens it.
+    """
     tools = shown(toolsets)
     listed = types.ListToolsResult(tools=published(tools))
     names = {tool.name for tool in tools}
+    schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
@@ -48,8 +54,10 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
         return answer(envelope)
 
     server: Server[Any] = Server(
-        NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools
-    )
+        NAME, version=__version__, title="agent-graph", instructions=INSTRUCTIONS, on_list_tools=list_tools,
+        get_tool_input_schema=schemas.get,
+    )  # fmt: skip
+    server.middleware.append(RequestStateBoundary(_sealing(state_keys), default_audience=NAME))
     server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
     for serve in (resources.serve, prompts.serve, completion.serve, tasks.serve):
         serve(server, deps)
@@ -58,6 +66,11 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",)) -> Server[Any]:
     legacy.serve(server, deps, hub)
     listening.serve(server, deps, hub)
     return server
+
+
+def _sealing(keys: Sequence[str]) -> RequestStateSecurity:
+    """What was given to one principal is not taken from another."""
+    return RequestStateSecurity(keys=list(keys) or [os.urandom(32)], bind_principal=lambda c: granted_to(c).principal)
 
 
 def published(tools: Sequence[Tool]) -> list[types.Tool]:

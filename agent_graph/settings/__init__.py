@@ -8,7 +8,7 @@ are read by `settings.hosts`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,7 +19,9 @@ from agent_graph.core.policy.book import PolicyBook
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.hosts import HostSetting, read_hosts
+from agent_graph.settings.http import HTTP, HttpSettings, http_settings
 from agent_graph.settings.policies import read_book
+from agent_graph.settings.setting import GROUPS, Setting
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
@@ -27,27 +29,6 @@ LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
 DEFAULT: Final = "default"
 TABLES: Final = ("limits", "hosts")
 """Tables of settings.toml with keys of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One thing that can be set. `name` is its field in `Settings`."""
-
-    name: str
-    meaning: str
-    parse: Callable[[str], Any]
-    """Turns the text into the value of the field; ValueError says what is wrong with it."""
-    default: str = ""
-    flag: str = ""
-    env: str = ""
-    secret: bool = False
-    """Shown by nothing: not by `Settings.describe`, not in a refusal."""
-    in_file: bool = True
-
-    @property
-    def key(self) -> str:
-        """Its key in settings.toml; ``[retention]`` is a table."""
-        return self.name.replace("retention_", "retention.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +50,13 @@ class Settings:
     toolsets: tuple[str, ...]
     policy_profile: str
     policy_overrides: str
+    deletion: Literal["anyone", "operator"]
+    """Who may delete graphs: assistants too, or the operator alone."""
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
+    daemon_idle_ms: int
+    """After so long without a client and without work the daemon ends; 0: never."""
     retention_days: int
     retention_runs: int
     retention_bytes: int
@@ -80,6 +65,8 @@ class Settings:
     """The profiles there are, and which holds."""
     hosts: tuple[HostSetting, ...]
     """The named model hosts, in the order of their names."""
+    http: HttpSettings
+    """What `serve` does; those of `SETTINGS` whose names begin so."""
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
     ``default``."""
@@ -116,7 +103,8 @@ class Settings:
         return body
 
     def _shown(self, setting: Setting) -> Any:
-        value = getattr(self, setting.name)
+        group, _, rest = setting.name.partition("_")
+        value = getattr(self.http, rest) if group == "http" else getattr(self, setting.name)
         if setting.secret:
             return "(set, not shown)" if value else ""
         if setting.name == "data_dir" and value is None:
@@ -179,6 +167,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default="tighten", env="AGENT_GRAPH_POLICY_OVERRIDES",
     ),
     Setting(
+        "deletion", "who may delete a graph: anyone, or operator (no assistant)", read.one_of("anyone", "operator"),
+        default="anyone", env="AGENT_GRAPH_DELETION",
+    ),
+    Setting(
         "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",
         read.one_of("full", "normal"), default="full", env="AGENT_GRAPH_SYNCHRONOUS",
     ),
@@ -186,12 +178,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log", "what is logged: debug, info, warning or error", read.one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("daemon_idle_ms", "milliseconds without a client and without work after which the daemon ends; 0: never",
+            read.bound, "600000", flag="--idle-ms", env="AGENT_GRAPH_DAEMON_IDLE_MS"),
     Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", read.bound, "0",
             env="AGENT_GRAPH_RETENTION_DAYS"),
     Setting("retention_runs", "all but the so many runs that ended last are pruned; 0: none", read.bound, "0",
             env="AGENT_GRAPH_RETENTION_RUNS"),
     Setting("retention_bytes", "old runs are pruned until the database is no larger; 0: none", read.bound, "0",
             env="AGENT_GRAPH_RETENTION_BYTES"),
+    *HTTP,
 )  # fmt: skip
 
 NOT_YET: Final = {"AGENT_GRAPH_INTEGRITY_KEY_PATH": "receipts are not there yet, so there is nothing to sign"}
@@ -226,7 +221,8 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     hosts = read_hosts(in_file.get("hosts", {}), environ, file_name=FILE_NAME)
     _settle_default_host(values, sources, hosts)
     book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
-    return Settings(**values, policies=book, limits=limits, hosts=hosts, sources=sources)
+    http = http_settings({name: values.pop(name) for name in [s.name for s in HTTP]})
+    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, sources=sources)
 
 
 def _find(
@@ -294,8 +290,9 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
         raise SettingInvalid(f"The data folder {data_dir} is not a folder.", setting="data_dir") from None
     except (OSError, ValueError) as wrong:  # no UTF-8 and no TOML are ValueErrors
         raise SettingInvalid(f"{path} cannot be read: {wrong}", setting=FILE_NAME) from None
-    if isinstance(body.get("retention"), dict):
-        body |= {f"retention_{name}": value for name, value in body.pop("retention").items()}
+    for group in GROUPS:
+        if isinstance(body.get(group), dict):
+            body |= {f"{group}_{name}": value for name, value in body.pop(group).items()}
     known = (*(s.name for s in SETTINGS if s.in_file), *TABLES)
     for key, value in body.items():
         if key not in known:

@@ -89,6 +89,11 @@ def toolsets(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one(name) for name in value.split(",") if name.strip())) or ("core",)
 
 
+def names(value: str) -> tuple[str, ...]:
+    """Names by comma, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
+
+
 def suggestion(name: str, known: tuple[str, ...]) -> str:
     """What was probably meant, as the end of a sentence."""
     from difflib import get_close_matches  # here: only a mistake needs it

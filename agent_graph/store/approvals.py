@@ -25,11 +25,12 @@ LIST: Final = """
 SELECT * FROM (
     SELECT a.approval_no, a.approval_id, r.run_id, a.created_at_ms, a.expires_at_ms, a.audience, a.body,
         CASE WHEN a.status = 'pending' AND a.expires_at_ms <= :now_ms THEN 'expired' ELSE a.status END AS status,
-        a.status AS stored_status, r.principal
+        a.status AS stored_status, r.principal, r.graph_id
     FROM approvals AS a JOIN runs AS r USING (run_no)
 ) {where} ORDER BY approval_no LIMIT :fetched"""
 IS: Final = "approval_id = :approval_id"
 OF_RUN: Final = "run_id = :run_id"
+OF_GRAPH: Final = "graph_id = :graph_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
 STORED_PENDING: Final = "stored_status = 'pending'"  # lets the index of pending ones be used
 FOR_AUDIENCE: Final = "EXISTS (SELECT 1 FROM json_each(audience) WHERE value = :audience)"
@@ -61,6 +62,7 @@ class SqliteApprovals:
         self,
         *,
         run_id: str = "",
+        graph_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
         principal: str = "",
@@ -69,11 +71,12 @@ class SqliteApprovals:
         cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:
         values: dict[str, Any] = {"now_ms": _now(now_ms), "fetched": check_limit(limit) + 1, "run_id": run_id}
-        values.update(statuses=json_text(list(statuses)), audience=audience, principal=principal)
+        values.update(statuses=json_text(list(statuses)), audience=audience, principal=principal, graph_id=graph_id)
         if cursor is not None:
             values["after"] = number_of("approvals", cursor)
         wanted = (
             (OF_RUN, run_id),
+            (OF_GRAPH, graph_id),
             (HAS_STATUS, statuses),
             (STORED_PENDING, set(statuses) == {"pending"}),
             (FOR_AUDIENCE, audience),

@@ -17,17 +17,20 @@ from agent_graph.store.rows import (  # told from here too
     Ended,
     Finding,
     GraphRow,
+    Outcome,
     RunRow,
     RunStatus,
     Snapshot,
     Space,
     StoredEvent,
+    TokenRow,
 )  # fmt: skip
 
 __all__ = [
-    "GraphStore", "RunStore", "CheckpointStore", "ApprovalStore", "RequestStore", "AnswerStore", "RetentionStore",
-    "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding",
-    "GraphRow", "RunRow", "RunStatus", "Snapshot", "Space", "StoredEvent",
+    "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
+    "RetentionStore", "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
+    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "Snapshot", "Space",
+    "StoredEvent", "TokenRow",
 ]  # fmt: skip
 
 
@@ -137,6 +140,16 @@ class CheckpointStore(Protocol):
         ...
 
 
+class OutcomeStore(Protocol):
+    async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
+        """What runs of the graphs made of a template came to, by its version and theirs."""
+        ...
+
+    async def of_own_graphs(self) -> tuple[Outcome, ...]:
+        """What runs of the current versions came to, of graphs that were made of no template; by graph."""
+        ...
+
+
 class ApprovalStore(Protocol):
     async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         """With `now_ms`, an approval whose time is over reads ``expired`` even before the engine has expired it.
@@ -147,6 +160,7 @@ class ApprovalStore(Protocol):
         self,
         *,
         run_id: str = "",
+        graph_id: str = "",
         statuses: Sequence[str] = (),
         audience: str = "",
         principal: str = "",
@@ -172,6 +186,22 @@ class AnswerStore(Protocol):
 
     async def remember(self, key: str, run_id: str, seq: int) -> None:
         """Have it found there from now on, in place of an older one; beyond a bound the oldest are forgotten."""
+        ...
+
+
+class TokenStore(Protocol):
+    async def add(self, row: TokenRow) -> None: ...
+
+    async def find(self, token_id: str) -> TokenRow | None:
+        """Also one that is revoked or whose time is over: what that means is the caller's to say."""
+        ...
+
+    async def list(self) -> tuple[TokenRow, ...]:
+        """All of them, oldest first."""
+        ...
+
+    async def revoke(self, name: str, *, at_ms: int) -> tuple[TokenRow, ...]:
+        """Take back the token with that id, or all of that principal; those that were not revoked before."""
         ...
 
 
@@ -220,6 +250,9 @@ class Store(Protocol):
     def checkpoints(self) -> CheckpointStore: ...
 
     @property
+    def outcomes(self) -> OutcomeStore: ...
+
+    @property
     def approvals(self) -> ApprovalStore: ...
 
     @property
@@ -230,6 +263,9 @@ class Store(Protocol):
 
     @property
     def retention(self) -> RetentionStore: ...
+
+    @property
+    def tokens(self) -> TokenStore: ...
 
     def check(self) -> None:
         """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agent_graph.core.events import Event, from_json, to_json
-from agent_graph.core.jsonvalue import canonical
+from agent_graph.core.events import Event, NodeStarted, from_json, to_json
+from agent_graph.core.jsonvalue import canonical_text, quoted
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import StoredEvent
 from agent_graph.store.columns import json_object
@@ -34,13 +34,23 @@ def encode(events: Sequence[Event], *, seq: int, head: str) -> tuple[list[str], 
     for event in events:
         if event.seq != seq:
             raise ValueError(f"event {event.seq} stands where event {seq} belongs")
-        body = to_json(event.fact)
-        body["seq"], body["at_ms"], body["prev"] = seq, event.at_ms, head
-        data = canonical(body)
-        head = _hash(data)
-        stored.append(data.decode())
+        text = _text(event, head)
+        head = _hash(text.encode())
+        stored.append(text)
         seq += 1
     return stored, head
+
+
+def _text(event: Event, head: str) -> str:
+    """The stored form of an event. Every other event of most logs says that a node starts, and nothing more: what
+    `canonical` makes of that is written here by hand, in a fifth of the time."""
+    fact = event.fact
+    if isinstance(fact, NodeStarted) and fact.attempt == 1 and not fact.model:
+        place = f'"prev":"{head}","seq":{event.seq},"type":"node_started"'
+        return f'{{"at_ms":{event.at_ms},"firing":{quoted(fact.firing)},{place}}}'
+    body = to_json(fact)
+    body["seq"], body["at_ms"], body["prev"] = event.seq, event.at_ms, head
+    return canonical_text(body)
 
 
 def read(run_id: str, stored: Stored) -> StoredEvent:

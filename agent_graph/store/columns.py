@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical, parse_json
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical_text, parse_json
 from agent_graph.errors import InvalidRequest
 from agent_graph.store.sqlite_errors import corrupt
 
@@ -15,7 +15,7 @@ _DEPTH: Final = 900  # above the ceiling on JSON depth, below what the parser's 
 
 def json_text(value: JsonValue) -> str:
     """How a JSON value is written into a column."""
-    return canonical(value).decode()
+    return canonical_text(value)
 
 
 def json_value(text: str | bytes) -> JsonValue:

@@ -12,6 +12,7 @@ from agent_graph.store.base import TERMINAL, Answered, GraphRow
 from agent_graph.store.columns import json_object, json_text, where
 from agent_graph.store.cursor import check_limit, encode_cursor, text_of
 from agent_graph.store.db import Database
+from agent_graph.store.outcomes import ORIGIN
 from agent_graph.store.requests import check_new, reserve
 
 # which version a name stands for, and whether it is hidden
@@ -113,6 +114,8 @@ def _put(
             raise _conflict(row.graph_id, current, "say overwrite to replace it")
         _keep(row, connection)
         connection.execute(POINT, (row.graph_id, row.graph_version, row.updated_at_ms))
+    if row.origin is not None:
+        connection.execute(ORIGIN, (row.graph_id, row.graph_version, *row.origin))
     reserve(answered, connection)
     return changed
 

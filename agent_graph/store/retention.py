@@ -11,7 +11,9 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import Answered, Ended, Space
 from agent_graph.store.columns import json_text
 from agent_graph.store.db import Database
+from agent_graph.store.outcomes import count
 from agent_graph.store.requests import check_new, reserve
+from agent_graph.store.run_rows import find_row
 from agent_graph.store.runs import event_number
 
 STEP_PAGES: Final = 512
@@ -130,6 +132,7 @@ def _write_off(run_id: str, error: str, at_ms: int, answered: Answered | None, c
     check_new(answered, connection)
     if not connection.execute(WRITE_OFF, (error, at_ms, run_id)).rowcount:
         return False
+    count(find_row(run_id, connection), connection)
     connection.execute(WITHDRAW, connection.execute(NUMBER, (run_id,)).fetchone())
     reserve(answered, connection)
     return True

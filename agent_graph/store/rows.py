@@ -27,6 +27,8 @@ class GraphRow:
     updated_at_ms: int
     spec: JsonObject = field(default_factory=dict)
     compiled: JsonObject = field(default_factory=dict)
+    origin: tuple[str, str] | None = None
+    """Id and version of the template it is made of; read back by nothing but `OutcomeStore`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,26 @@ class RunRow:
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
     principal: str = ""
     """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Runs of one version of a graph that ended alike: with `status`, failed ones with `code`. What follows are sums
+    over them; tokens over the `token_runs` whose hosts said how many."""
+
+    graph_id: str
+    graph_version: str
+    status: RunStatus
+    code: str
+    runs: int
+    llm_calls: int
+    tokens: int
+    token_runs: int
+    wall_clock_ms: int
+    first_at_ms: int
+    last_at_ms: int
+    template_version: str = ""
+    """Of the template that was asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,25 @@ class ApprovalRow:
     expires_at_ms: int
     votes: tuple[JsonObject, ...] = ()
     decision: JsonObject | None = None
+    self_approval: bool = True
+    subject_schema: JsonObject = field(default_factory=dict)
+    edited: bool = False
+    original: JsonValue = None
+    """The subject before it was edited."""
+    closed_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token as it is kept: `digest` is the SHA-256 of its secret part, in hexadecimal."""
+
+    token_id: str
+    principal: str
+    digest: str
+    scopes: tuple[str, ...]
+    created_at_ms: int
+    expires_at_ms: int | None = None
+    revoked_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

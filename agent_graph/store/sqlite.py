@@ -32,10 +32,12 @@ from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.guard import Guard
 from agent_graph.store.lock import LOCK_NAME, FolderLock
 from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
+from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
 
 # opens the write-ahead log
@@ -46,7 +48,8 @@ class SqliteStore:
     """`base.Store`: its families over one database. Made by `open_store`; an async context manager."""
 
     __slots__ = (
-        "answers", "approvals", "checkpoints", "database", "graphs", "requests", "retention", "runs", "storage",
+        "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
+        "storage", "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -55,10 +58,12 @@ class SqliteStore:
         self.graphs = SqliteGraphs(database)
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.checkpoints = SqliteCheckpoints(database)
+        self.outcomes = SqliteOutcomes(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
+        self.tokens = SqliteTokens(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
@@ -11,6 +12,7 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.policy.book import PolicyBook
 from agent_graph.core.run import Run
+from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
@@ -29,6 +31,16 @@ Sharing: TypeAlias = Literal["none", "approvals", "all"]
 Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 
+def local_user() -> str:
+    """The name the system has for the user this program runs as; no variable of the environment changes it."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # a system that has no such book, or a user who is not in it
+        return ""
+
+
 class Supervising(Protocol):
     """What of `engine.supervisor.Supervisor` a tool may ask for."""
 
@@ -37,7 +49,7 @@ class Supervising(Protocol):
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
+        principal: str = "", started_as: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow: ...  # fmt: skip
 
@@ -77,6 +89,12 @@ class Deps:
     started_at_ms: int = 0
     policies: PolicyBook = field(default_factory=PolicyBook)
     """What graphs are held to before they run."""
+    approvers: Approvers = field(default_factory=Approvers)
+    """Who can prove to be a person at a gate that is closed to models."""
+    deletion: str = "anyone"
+    """Who may delete graphs: anyone, or operator."""
+    console: str = ""
+    """The address at which the console is served, "" where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,8 @@ class Caller:
     """Those of `SCOPES` it holds; the local user holds all."""
     sharing: Sharing = "none"
     """What the operator lets it see of others."""
+    approver: str = ""
+    """The approver whose secret came with this call and was right."""
 
     def may(self, scope: str) -> bool:
         """``admin`` is allowed everything."""

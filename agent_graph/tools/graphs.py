@@ -12,9 +12,10 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.render import as_json, mermaid, topology_hash
 from agent_graph.core.template import instantiate
-from agent_graph.engine import templates
 from agent_graph.engine.catalog import Checked
+from agent_graph.engine.templates import Library
 from agent_graph.errors import (
+    AuthenticatedOperatorRequired,
     InvalidAction,
     InvalidArgument,
     RenderSourceAmbiguous,
@@ -66,18 +67,20 @@ async def graph_create(call: Call[CreateParams]) -> JsonObject:
         raise InvalidAction(f"action can be {', '.join(ACTIONS)}, not {args.action!r}", known=list(ACTIONS))
     if args.action == "delete":
         return await _delete(call)
-    checked = await catalog.check(_spec(args, call.deps.limits))
+    spec, template_id = _spec(args, catalog.templates, limits=call.deps.limits)
+    checked = await catalog.check(spec)
     if args.action == "validate":
         return _created(checked, action=args.action, created=False)
     answer = _created(checked, action=args.action, created=not await catalog.is_current(checked))
     created = await catalog.put(
         checked, overwrite=args.overwrite, expected_version=args.expected_version or None,
-        answered=call.answered(answer),
+        answered=call.answered(answer), template_id=template_id,
     )  # fmt: skip
     return answer if call.key else {**answer, "created": created}
 
 
-def _spec(args: CreateParams, limits: Limits) -> JsonObject:
+def _spec(args: CreateParams, library: Library, *, limits: Limits) -> tuple[JsonObject, str]:
+    """The spec, and the id of the template it was made of or ""."""
     if args.spec and args.template:
         raise SourceAmbiguous("give spec or template, not both")
     if args.template:
@@ -85,19 +88,24 @@ def _spec(args: CreateParams, limits: Limits) -> JsonObject:
         if unknown:
             raise InvalidArgument(f"template takes id, name and params, not {unknown[0]!r}", argument="template")
         given = args.template
-        return from_template(given.get("id"), given.get("name"), given.get("params", {}), limits=limits)
+        made = from_template(
+            given.get("id"), given.get("name"), given.get("params", {}), library=library, limits=limits
+        )
+        return made, str(given["id"])
     if not args.spec:
         raise SourceRequired("give a spec, or a template {id, name, params}")
-    return args.spec
+    return args.spec, ""
 
 
-def from_template(template_id: object, name: object, params: object, *, limits: Limits) -> JsonObject:
+def from_template(
+    template_id: object, name: object, params: object, *, library: Library, limits: Limits
+) -> JsonObject:  # fmt: skip
     """The spec of a template; its own id is the name when none is given."""
     if not isinstance(template_id, str):
         raise InvalidArgument("the template needs an id; graph_template_list has them", argument="template.id")
     if not isinstance(params, dict) or not isinstance(name, str | None):
         raise InvalidArgument("a template's name is a text and its params an object", argument="template")
-    found = templates.get(template_id)
+    found = library.get(template_id)
     return instantiate(found, name or found.id, params=params, limits=limits)
 
 
@@ -115,6 +123,10 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
     graph_id = call.args.graph_id
     if not graph_id:
         raise InvalidArgument("delete needs graph_id", argument="graph_id")
+    if call.deps.deletion == "operator" and call.caller.via == "assistant":
+        typed = f'agent-graph call graph_create \'{{"action": "delete", "graph_id": "{graph_id}"}}\''
+        message = f"only the operator deletes graphs here: {typed}"
+        raise AuthenticatedOperatorRequired(message, graph_id=graph_id)
     graph = await call.deps.catalog.get(graph_id)
     answer: JsonObject = {
         "graph_id": graph_id, "graph_version": graph.version, "topology_hash": topology_hash(graph),

@@ -56,15 +56,20 @@ GraphVersion: TypeAlias = Annotated[
 ]
 Key: TypeAlias = Annotated[
     str,
-    Field(
-        max_length=200, description="Makes a repeated call safe: same key and arguments give the first answer again."
-    ),
+    Field(max_length=200, description="Same key and arguments: the first answer again, and nothing is done twice."),
 ]
 Cursor: TypeAlias = Annotated[str, Field(max_length=500, description="next_cursor of the page before; empty = first.")]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one page.")]
 JsonObjectParam: TypeAlias = Annotated[
     dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "object", "additionalProperties": True})
 ]
+PatchParam: TypeAlias = Annotated[
+    list[dict[str, Any]],
+    BeforeValidator(_object),
+    WithJsonSchema({"type": "array", "items": {"type": "object", "additionalProperties": True}}),
+    Field(max_length=100, description='With edit: a JSON Patch (RFC 6902) on the subject, such as [{"op": "replace", '
+                                      '"path": "/title", "value": "New"}]; path "" is the whole subject.'),
+]  # fmt: skip
 InputParam = Annotated[
     Any,
     WithJsonSchema(

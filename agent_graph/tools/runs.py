@@ -16,7 +16,7 @@ from agent_graph.engine.commands import Cancel
 from agent_graph.errors import CapabilityMissing, StoreCorrupt
 from agent_graph.store.base import TERMINAL, Answered, ApprovalRow, RunRow, RunStatus
 from agent_graph.tools import pages, views
-from agent_graph.tools.deps import Deps
+from agent_graph.tools.deps import Deps, local_user
 from agent_graph.tools.params import (
     BudgetsParam,
     Cursor,
@@ -29,6 +29,7 @@ from agent_graph.tools.params import (
     RunId,
     parsed_object,
 )
+from agent_graph.tools.parts import Offset, part
 from agent_graph.tools.policy import forecast, hold
 from agent_graph.tools.registry import Call, tool
 from agent_graph.tools.signals import waiting_for
@@ -78,7 +79,8 @@ async def started(call: Call[Any]) -> JsonObject:
 
     row = await deps.supervisor.start(
         graph, value, thread_id=args.thread_id, model=args.model,
-        started_by=call.caller.client, principal=call.caller.principal, budgets=held, policy=policy,
+        started_by=call.caller.client, principal=call.caller.principal,
+        started_as="" if call.caller.principal else local_user(), budgets=held, policy=policy,
         answer=answer if call.key else None, key=call.key,
     )  # fmt: skip
     return _accepted(row, policy)
@@ -108,19 +110,29 @@ class GetParams(Params):
     run_id: RunId
     include_state: Annotated[bool, Field(description="Also the whole state object.")] = False
     include_approvals: Annotated[bool, Field(description="Also the approvals that wait for a decision.")] = True
+    offset: Offset = 0
 
 
 @tool(
     "graph_run_get", GetParams, title="Get a run", scope="runs:read", read_only=True, idempotent=True,
     description="""One run: status, times, usage, error, pending approvals, what it waits for; once it has ended, its
-    result, and in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
+    result (a long text in parts, by offset), and
+    in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
     {"run_id": "run-..."}""",
 )  # fmt: skip
 async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     args = call.args
-    return await told(
+    body = await told(
         call.deps, args.run_id, include_state=args.include_state, include_approvals=args.include_approvals
     )
+    return result_in_parts(call, body, offset=args.offset)
+
+
+def result_in_parts(call: Call[Any], body: JsonObject, *, offset: int = 0) -> JsonObject:
+    """A run whose result, if that is a long text, begins at `offset`. Raises `InvalidArgument`."""
+    if "final_state" not in body and not offset:
+        return body
+    return {**body, **part(call, body.get("final_state"), offset=offset, name="final_state")}
 
 
 async def told(deps: Deps, run_id: str, *, include_state: bool = False, include_approvals: bool = True) -> JsonObject:
@@ -129,7 +141,7 @@ async def told(deps: Deps, run_id: str, *, include_state: bool = False, include_
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
     pending = await pending_of(deps, run_id)
     if include_approvals:
-        body["pending_approvals"] = [views.approval(gate) for gate in pending]
+        body["pending_approvals"] = [views.approval(gate, console=deps.console) for gate in pending]
     body["waiting_for"] = await waiting_for(deps, row, pending)
     folds = not row.first_seq  # of a pruned run, neither the state nor who was never reached can be told
     if folds and (include_state or row.status in TERMINAL):

@@ -26,6 +26,7 @@ from agent_graph.store.base import (
     CheckpointStore,
     Commit,
     GraphStore,
+    OutcomeStore,
     RequestStore,
     RetentionStore,
     RunRow,
@@ -33,6 +34,7 @@ from agent_graph.store.base import (
     Snapshot,
     Store,
     StoredEvent,
+    TokenStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -74,7 +76,15 @@ class SeenStore:
         raise _operators()
 
     @property
+    def outcomes(self) -> OutcomeStore:
+        raise _operators()  # they count everybody's runs
+
+    @property
     def retention(self) -> RetentionStore:
+        raise _operators()
+
+    @property
+    def tokens(self) -> TokenStore:
         raise _operators()
 
     def check(self) -> None:
@@ -156,13 +166,13 @@ class SeenApprovals:
         return await self._approvals.get(approval_id, principal=self._principal, now_ms=now_ms)
 
     async def list(
-        self, *, run_id: str = "", statuses: Sequence[str] = (), audience: str = "",
+        self, *, run_id: str = "", graph_id: str = "", statuses: Sequence[str] = (), audience: str = "",
         principal: str = "",
         now_ms: int | None = None, limit: int = 100, cursor: str | None = None,
     ) -> tuple[tuple[ApprovalRow, ...], str | None]:  # fmt: skip
         return await self._approvals.list(
-            run_id=run_id, statuses=statuses, audience=audience, principal=self._principal, now_ms=now_ms, limit=limit,
-            cursor=cursor,
+            run_id=run_id, graph_id=graph_id, statuses=statuses, audience=audience, principal=self._principal,
+            now_ms=now_ms, limit=limit, cursor=cursor,
         )  # fmt: skip
 
 
@@ -180,13 +190,13 @@ class SeenSupervisor:
 
     async def start(
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
-        principal: str = "",
+        principal: str = "", started_as: str = "",
         budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
     ) -> RunRow:  # fmt: skip
         return await self._supervisor.start(
             graph, value, thread_id=thread_id, model=model, started_by=started_by, principal=self._caller.principal,
-            budgets=budgets, policy=policy, answer=answer, key=key,
+            started_as=started_as, budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:

@@ -8,10 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import InvalidRequest
 from agent_graph.tools import socket_wire as wire
+from agent_graph.tools.socket_address import connected
+
+if TYPE_CHECKING:
+    from agent_graph.engine.approvers import Proof
 
 _DEPTH = 1_000
 """Nesting of a reply: more than any limit allows a value, as the owner checked it."""
@@ -33,9 +38,10 @@ class Owner:
         except ConnectionError:
             return False
 
-    async def call(self, tool: str, arguments: JsonObject) -> JsonObject:
-        """The envelope of a tool."""
-        return await self._ask({"tool": tool, "arguments": arguments, "client": self.client})
+    async def call(self, tool: str, arguments: JsonObject, *, proof: Proof | None = None) -> JsonObject:
+        """The envelope of a tool; `proof` shows that an approver is there."""
+        proven: JsonObject = {} if proof is None else {"approver": proof.name, "secret": proof.secret}
+        return await self._ask({"tool": tool, "arguments": arguments, "client": self.client, **proven})
 
     async def watch(self, run_id: str, *, cursor: int = 0) -> AsyncIterator[JsonObject]:
         """An envelope that says whether the run is there, then what `live.follow` gives."""
@@ -57,7 +63,7 @@ class Owner:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         try:
-            connection = wire.connected(self.folder)
+            connection = connected(self.folder / wire.SOCKET_NAME)
         except OSError as error:
             raise ConnectionRefusedError(f"nobody answers at {self.folder / wire.SOCKET_NAME}: {error}") from error
         connection.setblocking(False)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, parse_json
+from agent_graph.engine.approvers import Proof
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
-from agent_graph.tools import live, registry
+from agent_graph.tools import live, registry, socket_address
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Caller, Deps
 
@@ -38,7 +39,7 @@ async def serve(deps: Deps, folder: Path) -> AsyncIterator[None]:
     No client can hurt the owner: one that vanishes, stalls or sends nonsense costs its own connection.
     """
     importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
-    listener = wire.listening(folder)
+    listener = wire.listening(folder / wire.SOCKET_NAME)
     doors = _Door(deps)
     server = await asyncio.start_unix_server(doors.connected, sock=listener, limit=wire.request_bytes(deps.limits))
     try:
@@ -46,7 +47,7 @@ async def serve(deps: Deps, folder: Path) -> AsyncIterator[None]:
     finally:
         server.close()
         with contextlib.suppress(OSError, AgentGraphError):
-            wire.remove(folder)
+            wire.remove(folder / wire.SOCKET_NAME)
         await doors.close()
 
 
@@ -70,7 +71,7 @@ class _Door:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Called by the server in one go with the connection, so that none is ever without its task."""
-        if self._closed or not wire.is_same_user(writer.get_extra_info("socket")):
+        if self._closed or not socket_address.is_same_user(writer.get_extra_info("socket")):
             writer.transport.abort()
             return
         if len(self._unheard) >= UNHEARD:
@@ -138,11 +139,20 @@ class _Door:
         return request
 
     async def _answer(self, request: JsonObject) -> registry.Envelope:
-        caller = Caller("cli", str(request.get("client", ""))[:200])
+        caller = Caller("cli", str(request.get("client", ""))[:200], approver=await self._approver(request))
         name, arguments = request.get("tool"), request.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise InvalidArgument("a request names a tool and its arguments, or a run to watch")
         return await registry.call(self._deps, name, arguments, caller=caller)
+
+    async def _approver(self, request: JsonObject) -> str:
+        """The approver whose secret the line holds, "" without one. Raises `ApproverSecretWrong`."""
+        if "approver" not in request:
+            return ""
+        name, secret = request["approver"], request.get("secret")
+        if not isinstance(name, str) or not isinstance(secret, str):
+            raise InvalidArgument("an approver's name comes with their secret")
+        return await self._deps.approvers.prove(Proof(name, secret), now_ms=self._deps.clock.now_ms())
 
     async def _watch(self, request: JsonObject, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         run_id, cursor = request["watch"], request.get("cursor", 0)

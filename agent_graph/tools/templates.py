@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.engine import templates
 from agent_graph.tools.graphs import from_template
 from agent_graph.tools.params import JsonObjectParam, Key, Params
 from agent_graph.tools.registry import Call, tool
@@ -31,7 +30,7 @@ async def graph_template_list(call: Call[ListParams]) -> JsonObject:
             "template_id": template.id, "version": template.version, "title": template.title,
             "description": template.description, "params": template.params, "sample": template.sample,
         }
-        for template in templates.templates().values()
+        for template in call.deps.catalog.templates.all().values()
         if wanted in f"{template.id} {template.title} {template.description}".lower()
     ]  # fmt: skip
     return {"templates": found}
@@ -57,13 +56,19 @@ class InstantiateParams(Params):
 )  # fmt: skip
 async def graph_template_instantiate(call: Call[InstantiateParams]) -> JsonObject:
     args = call.args
-    spec = from_template(args.template_id, args.name or None, args.params, limits=call.deps.limits)
-    checked = await call.deps.catalog.check(spec)
+    catalog = call.deps.catalog
+    spec = from_template(
+        args.template_id, args.name or None, args.params, library=catalog.templates, limits=call.deps.limits
+    )
+    checked = await catalog.check(spec)
     graph = checked.graph
     answer: JsonObject = {
         "template_id": args.template_id, "graph_id": graph.name, "graph_version": graph.version,
         "registered": args.register_, "spec": spec,
     }  # fmt: skip
     if args.register_:
-        await call.deps.catalog.put(checked, overwrite=False, expected_version=None, answered=call.answered(answer))
+        await catalog.put(
+            checked, overwrite=False, expected_version=None, answered=call.answered(answer),
+            template_id=args.template_id,
+        )  # fmt: skip
     return answer

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agent_graph.core import images
 from agent_graph.core.budgets import WALL_CLOCK
+from agent_graph.core.deciding import how_to_decide
 from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
@@ -78,8 +79,8 @@ def _budget(budget: Mapping[str, Any], wall_clock_ms: int) -> JsonObject:
     return body
 
 
-def approval(row: ApprovalRow) -> JsonObject:
-    """An approval, and no other run state."""
+def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
+    """An approval, and no other run state; `console` is the address at which it can be decided too, if there is one."""
     body: JsonObject = {
         "approval_id": row.approval_id, "run_id": row.run_id, "graph_id": row.graph_id,
         "graph_version": row.graph_version, "node_id": row.node_id, "node_path": row.node_path,
@@ -88,12 +89,21 @@ def approval(row: ApprovalRow) -> JsonObject:
         "channels": list(row.channels), "status": row.status, "created_at_ms": row.created_at_ms,
         "expires_at_ms": row.expires_at_ms, "votes": list(row.votes),
     }  # fmt: skip
+    if row.round > 1:
+        body["round"] = row.round
+    if not row.self_approval:
+        body["self_approval"] = False
+    if row.edited:
+        body["original_subject"] = row.original
+    if row.subject_schema:
+        body["subject_schema"] = row.subject_schema
     if row.decision is not None:
         body["decision"] = row.decision
+    if row.closed_at_ms is not None:
+        body["closed_at_ms"] = row.closed_at_ms
     if row.status == "pending":
-        body["how_to_decide"] = (
-            f"ask your human, then call graph_approval_decide with approval_id {row.approval_id}; "
-            f"or on a terminal: agent-graph approvals decide {row.approval_id} {row.allowed_decisions[0]}"
+        body["how_to_decide"] = how_to_decide(
+            row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console
         )
     return body
 

@@ -23,6 +23,7 @@ import agent_graph.core.ops.transforms  # noqa: E402
 import agent_graph.store.lock  # noqa: E402
 import agent_graph.store.sqlite  # noqa: E402, F401
 from agent_graph.app import open_app  # noqa: E402
+from agent_graph.core.approval import Ballot  # noqa: E402
 from agent_graph.core.effects import ModelAnswer  # noqa: E402
 from agent_graph.core.outcome import state  # noqa: E402
 from agent_graph.engine.commands import Decide  # noqa: E402
@@ -203,7 +204,7 @@ async def w8b(a):
     t = time.perf_counter()
     async with opened(a, recover=True) as deps:
         [gate], _ = await deps.store.approvals.list(statuses=["pending"])
-        await deps.supervisor.ask(gate.run_id, Decide(gate.approval_id, "approve", "", "Ada", "cli"))
+        await deps.supervisor.ask(gate.run_id, Decide(gate.approval_id, Ballot("approve", "Ada", "cli")))
         counter = await result(deps, gate.run_id)
         dt = time.perf_counter() - t
     assert counter == 9

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import pytest
 
+from agent_graph.engine import approvers
 from agent_graph.tools.socket_client import Owner
 from tests.cli.terminal import GATED, PATIENCE_S, Done, Terminal, asks, spec
 from tests.fakes.ollama_server import Gate, OllamaServer, answer, encoded, last_line, line, stream
@@ -73,9 +74,14 @@ async def screen() -> AsyncIterator[Screen]:
     opened.close()
 
 
-def gated(tmp_path: Path) -> str:
+def gated(tmp_path: Path, **config: Any) -> str:
+    """A file with a graph that has one gate."""
     path = tmp_path / "gated.json"
-    path.write_text(json.dumps(GATED), encoding="utf-8")
+    body: Any = json.loads(json.dumps(GATED))
+    for one in body["nodes"]:
+        if one["type"] == "human_approval":
+            one["config"] |= config
+    path.write_text(json.dumps(body), encoding="utf-8")
     return str(path)
 
 
@@ -153,3 +159,27 @@ async def test_a_models_words_are_shown_as_they_come(
     await screen.shows("teller  done")
     done = await running
     assert (done.code, done.out) == (0, b"Once upon a \x1b[31mtime.\n")
+
+
+async def test_a_closed_gate_asks_who_is_there_and_shows_no_secret(
+    screen: Screen, beside: Beside, ollama: OllamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    data_dir: Path,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(approvers, "_COST", {"n": 2**4, "r": 8, "p": 1})
+    await approvers.Approvers(data_dir).add(approvers.Proof("ada", "correct horse"), voucher=None, now_ms=0)
+    screen.lend(monkeypatch)
+    ollama.on("DRAFT", answer("ship it"))
+    ollama.on("ACT", answer("acted"))
+    running = asyncio.create_task(beside("run", gated(tmp_path, channels=["console", "cli"]), "hello", stdin=None))
+    await screen.shows("to leave it open: ")
+    screen.type("approve\n")
+    await screen.shows("A note, or nothing: ")
+    screen.type("\n")
+    assert "an approver has to prove to be here: ada." in await screen.shows("Who are you: ")
+    screen.type("ada\n")
+    await screen.shows("Secret of ada: ")
+    screen.type("correct horse\n")
+    await screen.shows("gate  done")
+    assert "correct horse" not in screen.shown
+    done = await running
+    assert (done.code, done.out) == (0, b"acted\n")

@@ -69,6 +69,17 @@ def test_a_wrong_graph_gets_every_finding_with_its_place(cli: Cli, graph_file: F
     assert len(told.json["data"]["issues"]) >= 2
 
 
+def test_a_graph_is_promoted_and_run_as_a_template(cli: Cli, data_dir: Path) -> None:
+    spec = {"name": "plain", "entry": "a", "nodes": [{"id": "a", "type": "passthrough"}], "edges": []}
+    assert cli("call", "graph_create", json.dumps({"spec": spec})).code == 0
+    made = cli("templates", "promote", "plain", "--as", "passer", "--title", "Hands it on", "--sample", "Hi")
+    assert made.code == 0
+    assert made.out.decode() == f"passer, version 1: {data_dir / 'templates' / 'passer.json'}\n"
+    assert b"passer  " in cli("templates").out
+    assert cli("run", "passer", "Hello").out == b"Hello\n"
+    assert "TEMPLATE_EXISTS" in cli("templates", "promote", "plain", "--as", "passer").err
+
+
 def test_templates_are_listed_and_shown_with_their_parameters(cli: Cli, data_dir: Path) -> None:
     assert b"council_deliberation  " in cli("templates").out
     shown = cli("templates", "show", "approval_gated_action").out.decode()

@@ -119,7 +119,7 @@ def test_a_wrong_setting_is_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert (done.code, done.err.split(":")[0]) == (2, "SETTING_INVALID")
     monkeypatch.setenv("AGENT_GRAPH_LIMITS__NODES", "many")
     assert cli("runs", "--json").json["error_code"] == "SETTING_INVALID"
-    assert cli("mcp").code == 2
+    assert cli("mcp", "--in-process").code == 2
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_script_that_is_none_is_refused_before_anything_is_created(
     done = cli("run", graph_file(TWO_STEPS), "x")
     assert (done.code, done.out) == (2, b"")
     assert done.err == (f'SETTING_INVALID: the script {script}, replies/0: has no field "txt"; did you mean "text"?\n')
-    assert cli("mcp").code == 2
+    assert cli("mcp", "--in-process").code == 2
     assert not data_dir.exists()
 
 

@@ -226,7 +226,7 @@ async def test_an_mcp_server_owns_the_folder_and_the_commands_go_through_it(
     done = await beside("run", file(tmp_path, TWO_STEPS), "hello", "--provider", "ollama")
     assert (done.code, done.out) == (0, b"two\n")
     assert "another process owns the data folder" in done.err
-    second = await terminal.run("mcp")
+    second = await terminal.run("mcp", "--in-process")
     assert (second.code, second.err.split(": ")[1]) == (5, "DATA_DIR_LOCKED")
     standing = (await beside("status")).out
     assert b"through its socket" in standing

@@ -107,13 +107,13 @@ def test_between_its_token_and_its_end_a_run_takes_nothing_from_outside() -> Non
     at = play(graph, {"in": 1})
     call = at.calls["a#1"]
     at.feed(e.ModelAnswered("a#1", {"text": "x"}, call.attempt), e.NodeFinished("a#1", (), ("x",), ("x",)))
-    from agent_graph.core.approval import vote
+    from agent_graph.core.approval import Ballot, vote
     from agent_graph.core.signals import deliver
 
     (open_,) = at.run.open_approvals
     assert (at.run.ending, at.run.status, waits.due(at.run, 10**15)) == (True, "running", ())
     with pytest.raises(AgentGraphError) as late:
-        vote(at.run, open_.approval_id, decision="approve", note="", by="", via="cli", now_ms=5)
+        vote(at.run, open_.approval_id, Ballot("approve", "", "cli"), now_ms=5)
     assert late.value.code == "APPROVAL_WITHDRAWN"
     with pytest.raises(AgentGraphError) as refused:
         deliver(graph, at.run, "w", 1, by="", via="")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_graph.core import checkpoint, growth, weights
+from agent_graph.core.contributions import Writer
 from agent_graph.core.effects import ModelAnswer, Write, answer_to_json
 from agent_graph.core.events import (
     Event,
@@ -27,7 +28,7 @@ from agent_graph.core.events import (
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import canonical
 from agent_graph.core.limits import DEFAULTS, Limits, of_record, recorded
-from agent_graph.core.merge import State, Writer
+from agent_graph.core.merge import State
 from agent_graph.core.outcome import state
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Perform, Record, decide, evolve, new_run

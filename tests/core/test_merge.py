@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core.contributions import Writer, slot_of
 from agent_graph.core.effects import MISSING, Write
-from agent_graph.core.merge import State, Writer, slot_of
+from agent_graph.core.merge import State
 from agent_graph.core.statepath import overlap
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from agent_graph.core import approval
 from agent_graph.core import events as e
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import canonical
+from agent_graph.core.jsonvalue import canonical, digest
 from agent_graph.core.record import canonical_record
 from tests.core.played import Played, accepted, compiled, does, gate, llm, plain, play, stored
 
@@ -95,3 +96,31 @@ def test_a_finish_that_came_too_late_is_no_firing() -> None:
     before = record(at)
     at.feed(e.NodeFinished("a#1", output=("late",)))
     assert record(at) == before
+
+
+def test_what_a_vote_on_a_budget_is_about_is_no_part_of_it_and_what_a_gate_asks_is() -> None:
+    spent = compiled([llm("a")], output_key="outputs.a", budgets={"max_llm_calls": 1, "on_budget": "pause"})
+    tokens = []
+    for used in (3, 40):
+        at = play(spent)
+        at.feed(
+            e.ApprovalOpened("on_budget", "apr-x", 1, "more?", {"used": used}, f"sha256:{used}", (), ("approve",), 5)
+        )
+        ballot = {"decision": "approve", "decided_by": "ann", "via": "cli", "subject_digest": f"sha256:{used}"}
+        tokens.append(record(at.feed(e.ApprovalVoted("on_budget", "apr-x", ballot))))
+    assert tokens[0] == tokens[1]
+    gated = compiled([gate("g")], "g>END", output_key="g")
+    (vote,) = canonical_record(
+        gated,
+        play(gated, "x")
+        .feed(
+            *approval.vote(
+                play(gated, "x").run,
+                play(gated, "x").run.open_approvals[0].approval_id,
+                approval.Ballot("approve", "ann", "cli"),
+                now_ms=5,
+            )
+        )
+        .log,
+    )["approvals"][0]["votes"]  # type: ignore[index,call-overload]
+    assert vote["subject_digest"] == digest("x")  # type: ignore[index,call-overload]

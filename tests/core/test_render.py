@@ -459,6 +459,20 @@ def test_a_decision_a_gate_does_not_allow_is_no_way() -> None:
     assert found == [("a", ("approve",)), (END, ("reject",))]
 
 
+def test_an_edit_goes_the_way_of_a_yes_and_an_expired_gate_where_it_is_told_to() -> None:
+    def asks(goto: list[str]) -> Graph:
+        gate = {"allowed_decisions": ["approve", "edit"], "on_expire": {"goto": goto}}
+        nodes = [{"id": "gate", "type": "human_approval", "config": gate}, {"id": "a", "type": "passthrough"}]
+        nodes.append({"id": "late", "type": "passthrough"})
+        return graph_of({"name": "g", "entry": "gate", "nodes": nodes, "edges": [{"from": "gate", "to": "a"}]})
+
+    found = [(way.target, way.transitions, way.label) for way in ways(asks(["late"])) if way.source == "gate"]
+    assert found == [("a", ("approve", "edit"), "approve / edit"), ("late", ("expired",), "expired")]
+    assert Way("gate", END, ("expired",), "expired") in ways(asks([]))
+    went = [RunStarted(), RouteTaken("gate#1", "expired", ("late",)), NodeFinished("gate#1", targets=("late",))]
+    assert taken(asks(["late"]), went) == {(START, "", "gate"): 1, ("gate", "expired", "late"): 1}
+
+
 def test_a_gate_nobody_can_pass_has_no_way_on() -> None:
     gate = {"allowed_decisions": ["reject"], "on_reject": ["a"]}
     nodes = [{"id": "gate", "type": "human_approval", "config": gate}, {"id": "a", "type": "passthrough"}]

@@ -69,8 +69,10 @@ class Session:
             **{name: value for name, value in os.environ.items() if not name.startswith(("AGENT_GRAPH_", "OLLAMA_"))},
             "PATH": f"{command.parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
             "AGENT_GRAPH_DATA_DIR": str(folder / ".data"),
             "AGENT_GRAPH_SCRIPT": str(SCRIPT),
+            "AGENT_GRAPH_DAEMON_IDLE_MS": "2000",  # one that a page starts goes soon after the page
         }
 
     def run(self, command: str) -> Printed:

@@ -29,7 +29,7 @@ from agent_graph.store.sqlite import open_store
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
 
-for _family in ("graphs", "runs", "history", "approvals", "templates", "status"):
+for _family in ("graphs", "runs", "history", "approvals", "templates", "status", "waiting"):
     import_module(f"agent_graph.tools.{_family}")  # each puts its tools into the table
 
 TIMEOUT_MS = 15_000

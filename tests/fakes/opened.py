@@ -17,6 +17,7 @@ from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.runner import Shell
 from agent_graph.engine.supervisor import Supervisor
+from agent_graph.engine.templates import Library
 from agent_graph.llm.base import ModelClient
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from agent_graph.store.sqlite import open_store
@@ -45,7 +46,7 @@ async def opened(
 
     store = await open_store(":memory:" if folder is None else folder / "agent-graph.db")
     models = Models(choose)
-    catalog = Catalog(store, clock=clock, limits=limits)
+    catalog = Catalog(store, clock=clock, limits=limits, templates=Library(folder))
     supervisor = Supervisor(Shell(store, clock, Notify(), models, Limiter()), catalog=catalog, limits=limits)
     supervisor.watch_gates()
     try:

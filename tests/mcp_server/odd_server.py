@@ -11,8 +11,8 @@ import warnings
 
 from agent_graph.core.effects import CallModel
 from agent_graph.llm.scripted import ScriptedModel
-from agent_graph.mcp_server.lines import take_descriptors
-from agent_graph.mcp_server.serve import end_soon
+from agent_graph.mcp_server.lines import StdioLines, take_descriptors
+from agent_graph.mcp_server.serve import end_soon, on_signal
 from agent_graph.mcp_server.server import build
 from agent_graph.mcp_server.session import Session
 from tests.fakes.opened import opened
@@ -37,7 +37,9 @@ async def main(odd: str) -> None:
     descriptors = take_descriptors()
     model = ScriptedModel({"prints": prints, "clings": clings}[odd])
     async with opened(model) as deps:
-        await Session(build(deps), descriptors, max_depth=200, on_end=end_soon).run()
+        session = Session(build(deps), StdioLines(descriptors), max_depth=200, on_end=end_soon)
+        with on_signal(session.end):
+            await session.run()
 
 
 if __name__ == "__main__":

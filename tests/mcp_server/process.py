@@ -1,4 +1,4 @@
-"""`agent-graph mcp` as a process of its own, spoken to line by line."""
+"""`agent-graph mcp` as a process of its own, in process or as a front, spoken to line by line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
-SERVER = (sys.executable, "-m", "agent_graph", "mcp")
+FRONT = (sys.executable, "-m", "agent_graph", "mcp")
+SERVER = (*FRONT, "--in-process")
 ANSWER_S = 15.0
 GONE_S = 5.0
 """Seconds a server may take to be gone once its client is."""

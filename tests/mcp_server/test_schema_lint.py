@@ -10,34 +10,41 @@ import pytest
 from agent_graph.mcp_server import schema_lint
 from agent_graph.mcp_server.instructions import INSTRUCTIONS, MOST_BYTES
 from agent_graph.mcp_server.server import NAME, published
+from agent_graph.tools.keeping import OPERATOR
+from agent_graph.tools.registry import TOOLS as REGISTERED
 from agent_graph.tools.toolsets import ORDER, shown
 
 TOOLS = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in published(shown(["core"]))]
-AUTHOR = [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in published(shown(["author"]))]
+OTHERS = [
+    tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    for tool in published(shown(sorted({tool.toolset for tool in REGISTERED.values()} - {"core", OPERATOR})))
+]
 CHANGING = {
     "graph_create", "graph_execute", "graph_run_start", "graph_run_cancel", "graph_run_resume", "graph_run_signal",
     "graph_approval_decide", "graph_template_instantiate",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", [*TOOLS, *AUTHOR], ids=[tool["name"] for tool in [*TOOLS, *AUTHOR]])
+@pytest.mark.parametrize("tool", [*TOOLS, *OTHERS], ids=[tool["name"] for tool in [*TOOLS, *OTHERS]])
 def test_MC02_no_client_has_a_reason_to_drop_the_tool(tool: dict[str, Any]) -> None:
     assert schema_lint.tool_faults(tool) == []
 
 
 def test_the_list_is_small_and_always_in_the_same_order() -> None:
     assert len(json.dumps(TOOLS).encode()) < schema_lint.LIST_BYTES
-    names = [tool["name"] for tool in [*TOOLS, *AUTHOR]]
+    names = [tool["name"] for tool in [*TOOLS, *OTHERS]]
     assert names == [name for name in ORDER if name in names]
 
 
 def test_every_registered_tool_has_its_place_and_none_of_the_operators_is_shown() -> None:
-    from agent_graph.tools.keeping import OPERATOR
-    from agent_graph.tools.registry import TOOLS as REGISTERED
-
     operators = {name for name, tool in REGISTERED.items() if tool.toolset == OPERATOR}
     assert set(REGISTERED) - operators <= set(ORDER)
     assert not operators & set(ORDER)
+
+
+@pytest.mark.parametrize("key", ["key", "anthropic/maxResultSizeChars", "io.modelcontextprotocol/ui", "com.a-b/x_1.y"])
+def test_a_key_of_meta_as_the_protocol_has_it_is_no_fault(key: str) -> None:
+    assert schema_lint.tool_faults({**TOOLS[0], "_meta": {key: 1}}) == []
 
 
 def test_the_servers_name_leaves_room_for_the_tools() -> None:
@@ -89,7 +96,11 @@ def _with(property_: Any, **more: Any) -> dict[str, Any]:
         (_with({"description": "d", "type": ["string", "null"]}), "a list of types"),
         (_with({"description": "d", "type": "null"}), "the type 'null'"),
         (_with({"description": "d", "$ref": "#/$defs/X"}), "$ref"),
+        (_with({"description": "d", "type": "string", "$dynamicRef": "#x"}), "$dynamicRef"),
+        (_with({"description": "d", "type": "string", "not": {"type": "string"}}), "not"),
+        (_with({"description": "d", "type": "object", "patternProperties": {}}), "patternProperties"),
         (_with({"description": "d", "type": "array"}), "without items"),
+        (_with({"description": "d", "type": "array", "items": {"type": "string"}, "prefixItems": []}), "prefixItems"),
         (_with({"description": "d", "type": "string", "default": None}), "null as default"),
         (_with({"description": "d", "type": "integer", "enum": [1]}), "enum"),
         (_with({"description": "d", "anyOf": [{"type": "string"}, {"type": "null"}]}), "the type 'null'"),
@@ -113,6 +124,8 @@ def test_the_lint_finds(schema: Any, fault: str) -> None:
         ({"title": ""}, "no title"),
         ({"annotations": {}}, "readOnlyHint"),
         ({"annotations": {"readOnlyHint": True, "destructiveHint": True}}, "destroy"),
+        ({"_meta": {"_internal": {}}}, "_meta"),
+        ({"_meta": {"one word/key": {}}}, "_meta"),
         ({"outputSchema": None}, "outputSchema: there is no schema"),
     ],
 )

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from agent_graph.mcp_server.lines import StdioLines
+from agent_graph.mcp_server.serve import on_signal
 from agent_graph.mcp_server.server import build
 from agent_graph.mcp_server.session import Session
 from agent_graph.tools.deps import Deps
@@ -26,10 +28,15 @@ class Pipes:
         self.reading, self.server_writes = os.pipe()
         self.left = 0
         self.session = Session(
-            build(deps), (self.server_reads, self.server_writes), max_depth=deps.limits.json_depth, on_end=self._leave
-        )
-        self.running = asyncio.create_task(self.session.run())
+            build(deps), StdioLines((self.server_reads, self.server_writes)), max_depth=deps.limits.json_depth,
+            on_end=self._leave,
+        )  # fmt: skip
+        self.running = asyncio.create_task(self._run())
         self.rest = b""
+
+    async def _run(self) -> str:
+        with on_signal(self.session.end):
+            return await self.session.run()
 
     def _leave(self) -> None:
         self.left += 1

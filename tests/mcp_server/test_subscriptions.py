@@ -256,5 +256,10 @@ async def test_nobody_hears_of_another_principals_runs() -> None:
         await tools.ok("graph_run_wait", run_id=run_id, until="waiting")
         assert set(await ada.take()) == {LIST, PENDING}
         assert set(await all_.take()) == {LIST, PENDING}
+        run_id = await Tools(deps).run("gated", {"draft": "x"})  # the local user's, who has no name
+        await Tools(deps).ok("graph_run_wait", run_id=run_id, until="waiting")
+        assert set(await all_.take()) == {LIST, PENDING}
+        ada.put("the end")
+        assert await ada.take() == ["the end"]
         bob.put("the end")
         assert await bob.take() == ["the end"]

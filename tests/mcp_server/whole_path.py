@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from agent_graph.tools.toolsets import shown
-from tests.mcp_server.conftest import Assistant
 
 CORE = tuple(tool.name for tool in shown(["core"]))
 """The tools an assistant is shown when nothing else is set."""
@@ -13,6 +12,14 @@ PAID = {
     "name": "paid", "entry": "payment", "edges": [{"from": "payment", "to": "END"}],
     "nodes": [{"id": "payment", "type": "signal", "config": {"output_key": "payment"}}],
 }  # fmt: skip
+
+
+class Assistant(Protocol):
+    """Whoever calls tools and is told the ``data`` of an answer, or the code of a refusal."""
+
+    async def ok(self, tool: str, /, **arguments: Any) -> Any: ...
+
+    async def refused(self, tool: str, /, **arguments: Any) -> str: ...
 
 
 async def walk(assistant: Assistant) -> set[str]:
@@ -69,6 +76,9 @@ async def walk(assistant: Assistant) -> set[str]:
     assert (executed["status"], executed["final_state"]) == ("completed", "The report: go ahead.")
     called.add("graph_run_checkpoint")  # none of these runs is long enough for one
     assert await assistant.refused("graph_run_checkpoint", run_id=run_id) == "CHECKPOINT_NOT_FOUND"
+    (version,) = (await ok("graph_template_outcomes", template_id="council_deliberation"))["versions"]
+    assert (version["completed"], version["per_run"]["llm_calls"]) == (2, 5.0)
+    assert (await ok("graph_template_candidates", state="not_yet"))["candidates"][0]["graph_id"] == "paid"
     assert len((await ok("graph_run_list"))["runs"]) == 6
     assert (await ok("graph_status"))["provider"]["ok"] is True
     return called

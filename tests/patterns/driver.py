@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_graph.core import checkpoint
 from agent_graph.core import events as e
-from agent_graph.core.approval import vote
+from agent_graph.core.approval import Ballot, vote
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.effects import CallModel, ModelAnswer, answer_to_json
 from agent_graph.core.graph import Graph
@@ -128,7 +128,7 @@ class ByHand:
         else:
             (gate,) = [gate for gate in self.run.open_approvals if gate.firing == name]
             decision = self.scenario.of(self.scenario.decisions, name) or "approve"
-            for fact in vote(self.run, gate.approval_id, decision=decision, note="", by=WHO, via=VIA, now_ms=7):
+            for fact in vote(self.run, gate.approval_id, Ballot(decision, WHO, VIA), now_ms=7):
                 self.record(fact)
 
     def act(self, act: Act) -> None:

@@ -68,12 +68,12 @@ async def test_a_decision_is_recorded_and_the_run_goes_on(tools: Tools, decision
     assert set(answer) == {"run_id", "approval", "run"}
     assert answer["run"]["run_id"] == shown["run_id"]
     decided = answer["approval"]
-    assert set(decided) == APPROVAL | {"decision"}
+    assert set(decided) == APPROVAL | {"decision", "closed_at_ms"}
     assert decided["status"] == status
     (vote,) = decided["votes"]
     assert vote == {
         "decision": decision, "decision_note": "because", "decided_by": "Ada", "via": "assistant",
-        "at_ms": 1_800_000_000_000,
+        "subject_digest": shown["subject_digest"], "at_ms": 1_800_000_000_000,
     }  # fmt: skip
     waited = await tools.ok("graph_run_wait", run_id=shown["run_id"])
     assert waited["status"] == "completed"

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from agent_graph.app import open_app
+from agent_graph.engine import approvers
 from agent_graph.errors import InputInvalid, StoreUnusable
 from agent_graph.settings import Settings, load
-from agent_graph.tools import socket_server
+from agent_graph.tools import socket_address, socket_server
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_client import Owner
@@ -86,7 +87,7 @@ async def test_another_users_process_is_turned_away(deps: Deps, owner: Owner, mo
     monkeypatch.setattr("os.geteuid", lambda: 4_242)
     with pytest.raises(ConnectionError, match="another user"):
         await owner.call("graph_list", {})
-    monkeypatch.setattr(wire, "is_same_user", lambda connection: connection.getpeername() != "")
+    monkeypatch.setattr(socket_address, "is_same_user", lambda connection: connection.getpeername() != "")
     with pytest.raises(ConnectionError):
         await owner.call("graph_list", {})
     assert deps.supervisor.load()["active"] == 0
@@ -267,3 +268,31 @@ async def test_who_watches_is_told_when_the_owner_goes(folder: Path) -> None:
     with pytest.raises(ConnectionError):
         await watch(watching)
     assert "run_interrupted" not in [item["type"] for item in seen]
+
+
+async def test_an_approver_proves_to_be_there_and_whoever_does_not_decides_nothing(
+    owner: Owner, deps: Deps, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvers, "_COST", {"n": 2**4, "r": 8, "p": 1})
+    ada = approvers.Proof("ada", "correct horse")
+    await deps.approvers.add(ada, voucher=None, now_ms=0)
+    closed: Any = json.loads(json.dumps(GATED))
+    closed["nodes"][0]["config"]["channels"] = ["console", "cli"]
+    assert (await owner.call("graph_create", {"spec": closed}))["ok"]
+    await owner.call("graph_run_start", {"graph_id": "gated", "input": "x"})
+    pending: Any = {"data": {"approvals": []}}
+    while not pending["data"]["approvals"]:
+        pending = await owner.call("graph_approval_list", {})
+    asked = {"approval_id": pending["data"]["approvals"][0]["approval_id"], "decision": "approve", "decided_by": "Ada"}
+    call = {"tool": "graph_approval_decide", "arguments": asked, "client": "x", "via": "elicitation"}
+    for more, code in (
+        ({}, "APPROVER_REQUIRED"),  # the channel is cli, whatever the line says
+        ({"approver": "ada", "secret": "a guess of mine"}, "APPROVER_SECRET_WRONG"),
+        ({"approver": "ada"}, "INVALID_ARGUMENT"),
+        ({"approver": True, "secret": "correct horse"}, "INVALID_ARGUMENT"),
+    ):
+        answer = await said(folder, wire.line({**call, **more}))
+        assert answer["error_code"] == code
+    assert (await owner.call("graph_approval_list", {})) == pending
+    decided: Any = await owner.call("graph_approval_decide", asked, proof=ada)
+    assert decided["data"]["approval"]["votes"][0]["principal"] == "ada"

@@ -16,6 +16,7 @@ from agent_graph.core.events.approvals import (
     ApprovalDecided,
     ApprovalExpired,
     ApprovalOpened,
+    ApprovalReminded,
     ApprovalVoted,
     ApprovalWithdrawn,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "ApprovalDecided",
     "ApprovalExpired",
     "ApprovalOpened",
+    "ApprovalReminded",
     "ApprovalVoted",
     "ApprovalWithdrawn",
     "BudgetGranted",
@@ -121,8 +123,9 @@ FACTS: dict[str, FactType] = {
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
         FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
-        BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn,
+        MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived,
+        Warned,
     )
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 from agent_graph.core.events.base import Fact
@@ -11,7 +12,10 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class ApprovalOpened(Fact):
-    """A gate asks; `expiry_ms` counts from this event's `at_ms`."""
+    """A gate asks; `expiry_ms` counts from this event's `at_ms`, `remind_ms` back from its end (0 = no reminder).
+
+    An edited subject has to fit `subject_schema`, if that says anything. Without `self_approval` whoever started the
+    run may not decide."""
 
     type: ClassVar[str] = "approval_opened"
     firing: str
@@ -25,16 +29,22 @@ class ApprovalOpened(Fact):
     expiry_ms: int
     quorum: int = 1
     channels: tuple[str, ...] = ()
+    self_approval: bool = True
+    remind_ms: int = 0
+    subject_schema: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalVoted(Fact):
-    """`vote` is {decision, decision_note, decided_by, via, principal?}; its time is the event's."""
+    """`vote` is {decision, decision_note, decided_by, via, subject_digest, principal?, on_behalf_of?, patch?}; its time
+    is the event's. `subject_digest` is of what was voted on, after the `patch` of an edit; with an edit `subject` is
+    that value itself, and from here on what the gate asks about."""
 
     type: ClassVar[str] = "approval_voted"
     firing: str
     approval_id: str
     vote: JsonObject
+    subject: JsonValue = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,15 @@ class ApprovalDecided(Fact):
     note: str
     by: str
     via: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalReminded(Fact):
+    """A gate's time is nearly over, and nobody has decided."""
+
+    type: ClassVar[str] = "approval_reminded"
+    firing: str
+    approval_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class RunAccepted(Fact):
     in force where they are not the graph's own (`budgets.tightened`). `policy` is
     {profile, waived?, bounds?}: what a person started it in spite of, as [{rule, message, node_path?}], and the names
     of the budgets which the profile set. `started_by` is what the client calls itself, `principal` who it was
-    authenticated as ("": the local user)."""
+    authenticated as ("": the local user, and `started_as` is that user's name)."""
 
     type: ClassVar[str] = "run_accepted"
     run_id: str
@@ -30,6 +30,7 @@ class RunAccepted(Fact):
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
     principal: str = ""
+    started_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)

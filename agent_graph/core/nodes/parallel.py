@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
+from agent_graph.core.contributions import BOOKS
 from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames
 from agent_graph.core.graph import SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer, unknown_fields
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import DEFAULTS, Limits
-from agent_graph.core.merge import BOOKS
 from agent_graph.core.nodes.base import (
     UNAVAILABLE_EVERYWHERE,
     Milliseconds,

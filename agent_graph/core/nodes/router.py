@@ -126,8 +126,11 @@ def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
         return value_at(values, path)
 
     held = (way for way in ways if way.holds(find))
-    taken = list(held) if node.config.mode == "all" else [way for way in [next(held, None)] if way]
-    if taken:
+    if node.config.mode == "first":
+        first = next(held, None)
+        if first is not None:
+            return Done(targets=first.targets, transition=first.name)
+    elif taken := list(held):
         chosen = tuple(dict.fromkeys(name for way in taken for name in way.targets))
         return Done(targets=chosen, transition="+".join(way.name for way in taken))
     if node.config.default is None:

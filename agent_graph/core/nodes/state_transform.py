@@ -32,8 +32,8 @@ UNAVAILABLE: Final = {
 }
 
 
-def prepare(_config: Config) -> None:
-    """Operations are applied as they are written."""
+def prepare(config: Config) -> tuple[transforms.Prepared, ...]:
+    return transforms.prepare(config.operations)
 
 
 def check(node_id: str, config: Config, _limits: Limits = DEFAULTS) -> Sequence[Issue]:
@@ -62,4 +62,4 @@ def writes_current(_config: Config) -> bool:
 
 
 def step(node: Node, values: Values, _answers: Sequence[Answer]) -> Done:
-    return Done(writes=transforms.apply(node.config.operations, values))
+    return Done(writes=transforms.run(node.prepared, values))

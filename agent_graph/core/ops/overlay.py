@@ -73,10 +73,7 @@ class Overlay:
 
     def place(self, path: str) -> Path:
         """The segments a write to `path` goes to."""
-        segments = statepath.split(path)
-        if len(segments) == 1 or path.startswith("/"):
-            return segments  # whatever there is
-        return statepath.resolve(self._root(path), path)
+        return statepath.fixed(path) or statepath.resolve(self._root(path), path)
 
     def at(self, place: Path) -> JsonValue:
         """What is at resolved segments; nothing reads as null."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from agent_graph.core import statepath
 from agent_graph.core.effects import Path, Write
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, json_equal
@@ -22,7 +23,7 @@ from agent_graph.errors import NodeFailure
 if TYPE_CHECKING:
     from agent_graph.core.nodes.base import Values
 
-__all__ = ["OPERATIONS", "apply", "check", "needs", "overwrites", "reads", "writes"]
+__all__ = ["OPERATIONS", "Prepared", "apply", "check", "needs", "overwrites", "prepare", "reads", "run", "writes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +132,48 @@ OPERATIONS: Final[dict[str, Operation]] = {
 """By their names in a spec."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An operation and what is known of it whatever the state."""
+
+    spec: JsonObject
+    act: Operation
+    path: str
+    """Where it writes."""
+    place: Path | None
+    """Its segments; None where what is there decides which they are."""
+    replace: bool
+
+    def target(self, state: Overlay) -> Target:
+        place = self.place or state.place(self.path)
+        return Target(place, state.reducer(place[0]), self.replace)
+
+
+def prepare(operations: Sequence[JsonObject]) -> tuple[Prepared, ...]:
+    """Operations that `check` accepted, for `run`; made once."""
+    return tuple(
+        Prepared(one, OPERATIONS[str(one["op"])], path, statepath.fixed(path), bool(one.get("replace")))
+        for one in operations
+        for path in writes(one)
+    )
+
+
 def apply(operations: Sequence[JsonObject], values: Values) -> tuple[Write, ...]:
-    """The writes of `operations` that `check` accepted, on what `values` sees; later ones see what earlier ones did.
+    """`run`, of operations as they are written."""
+    return run(prepare(operations), values)
+
+
+def run(operations: Sequence[Prepared], values: Values) -> tuple[Write, ...]:
+    """The writes of `operations` on what `values` sees; later ones see what earlier ones did.
 
     All or nothing: raises `NodeFailure` TRANSFORM_INVALID or VALUE_TOO_LARGE, which names the operation.
     """
     state = Overlay(values)
     done: list[Write] = []
-    for place, operation in enumerate(operations):
+    for place, prepared in enumerate(operations):
+        operation = prepared.spec
         try:
-            target = _target(operation, state)
-            write = OPERATIONS[str(operation["op"])](operation, state, target)
+            write = prepared.act(operation, state, prepared.target(state))
             if write is not None:
                 state.apply(write)
                 done.append(write)
@@ -149,11 +181,6 @@ def apply(operations: Sequence[JsonObject], values: Values) -> tuple[Write, ...]
             message = f"operations/{place} ({operation['op']} {operation['path']}): {failure.message}"
             raise NodeFailure(failure.code, message, **{**failure.details, "operation": place}) from None
     return tuple(done)
-
-
-def _target(operation: JsonObject, state: Overlay) -> Target:
-    place = state.place(writes(operation)[0])
-    return Target(place, state.reducer(place[0]), bool(operation.get("replace")))
 
 
 def _operand(operation: JsonObject, state: Overlay) -> JsonValue:

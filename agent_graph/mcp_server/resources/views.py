@@ -42,10 +42,12 @@ def template_index(data: JsonObject, parts: Parts) -> JsonObject:
 
 
 def template(data: JsonObject, parts: Parts) -> JsonObject | None:
-    """The template of exactly this id, and under ``made`` the graph that its sample's parameters make."""
+    """The template of exactly this id; where it comes with the program, under ``made`` the graph that its sample's
+    parameters make."""
     for row in _rows(data, "templates"):
         if row["template_id"] == parts["id"]:
-            return {**row, "made": _made(parts["id"])}
+            own = templates.templates().get(parts["id"]) is None  # of those of the operator, what is made is no promise
+            return row if own else {**row, "made": _made(parts["id"])}
     return None
 
 

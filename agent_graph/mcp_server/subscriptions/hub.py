@@ -94,14 +94,15 @@ class Hub:
 
     def _on_graph(self, graph_id: str) -> None:
         for what in ("graph://graphs", f"graph://graphs/{graph_id}", LIST):
-            self._tell(what, "")
+            self._tell(what, None)
 
-    def _tell(self, what: str, principal: str, *, approvals: bool = False) -> None:
-        """Those who may know: graphs are everybody's, a run its principal's and theirs who see all."""
+    def _tell(self, what: str, principal: str | None, *, approvals: bool = False) -> None:
+        """Those who may know: graphs (None) are everybody's, a run its principal's and theirs who see all; the local
+        user's, who has no name, theirs alone."""
         for one in self._followers.get(what, ()):
             caller = one.box.caller
             sees = caller.sees_approvals if approvals else caller.sees_all
-            if not principal or sees or caller.principal == principal:
+            if principal is None or sees or caller.principal == principal:
                 one.box.put(one.told)
 
 

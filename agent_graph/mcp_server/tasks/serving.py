@@ -9,6 +9,7 @@ from typing import Any, Final
 from mcp import MCPError, types
 from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.mcp_server.answers import answer
@@ -39,16 +40,16 @@ def serve(server: Server[Any], deps: Deps) -> None:
     server.extensions[EXTENSION] = {}
 
     async def get(context: Context, params: types.GetTaskRequestParams) -> JsonObject:
-        require(context)
+        require(context, params.task_id)
         return await view.detailed(deps, params.task_id, caller=caller_of(context), asks=asks(context))
 
     async def update(context: Context, params: UpdateParams) -> JsonObject:
-        require(context)
+        require(context, params.task_id)
         await _answered(deps, params, caller_of(context))
         return {}
 
     async def cancel(context: Context, params: types.CancelTaskRequestParams) -> JsonObject:
-        require(context)
+        require(context, params.task_id)
         given = {"run_id": params.task_id, "reason": REASON}
         _taken(await registry.call(deps, "graph_run_cancel", given, caller=caller_of(context)), params.task_id)
         return {}
@@ -87,8 +88,9 @@ def asks(context: Context) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def require(context: Context) -> None:
-    """Raises `MCPError`: the method is not there in older revisions, and for clients that did not declare it."""
+def require(context: Context, task_id: str | None = None) -> None:
+    """Raises `MCPError`: the method is not there in older revisions, and for clients that did not declare it; and over
+    HTTP, where the header by which requests are routed names another task than `task_id`."""
     if context.protocol_version < SINCE:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
     if not declared(context):
@@ -99,6 +101,14 @@ def require(context: Context) -> None:
             f"the client has to declare the extension {EXTENSION} on this request",
             needed.model_dump(by_alias=True, mode="json", exclude_none=True),
         )
+    if task_id is not None and _named(context) not in (None, task_id):
+        raise MCPError(types.HEADER_MISMATCH, "the header Mcp-Name names another task than the request")
+
+
+def _named(context: Context) -> str | None:
+    """The task in the header of the request, None where there is none."""
+    header = context.request.headers.get(MCP_NAME_HEADER) if context.request is not None else None
+    return None if header is None else decode_header_value(header)
 
 
 async def _answered(deps: Deps, params: UpdateParams, caller: Caller) -> None:

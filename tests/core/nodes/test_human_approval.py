@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import pytest
 
-from agent_graph.core.effects import ApprovalAnswer, AskApproval, Done, Write
+from agent_graph.core.effects import MISSING, ApprovalAnswer, AskApproval, Done, Write
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.nodes import human_approval
 from agent_graph.core.nodes.base import Read, Target
+from agent_graph.core.policy.profile import CHANNELS
 from agent_graph.errors import NodeFailure
 from tests.core.nodes.seen import Seen, found, node, step
 
 WEEK_MS = 604_800_000
 
 
-def decided(decision: str, *, round: int = 1, by: str = "ann") -> ApprovalAnswer:  # noqa: A002
-    return ApprovalAnswer(round=round, decision=decision, note="why", by=by, via="cli", at_ms=5)
+def decided(decision: str, *, round: int = 1, by: str = "ann", subject: Any = None) -> ApprovalAnswer:  # noqa: A002
+    return ApprovalAnswer(round=round, decision=decision, note="why", by=by, via="cli", at_ms=5, subject=subject)
 
 
 def record(decision: str) -> dict[str, object]:
@@ -26,7 +29,7 @@ def test_it_asks_with_prompt_subject_and_defaults() -> None:
     asked = step(node("human_approval", prompt="Send {input}?"), Seen(current={"to": "bob"}))
     assert asked == AskApproval(
         round=1, prompt='Send {"to":"bob"}?', subject={"to": "bob"}, audience=(), expiry_ms=WEEK_MS,
-        allowed_decisions=("approve", "reject", "request_changes"),
+        allowed_decisions=("approve", "reject", "request_changes"), remind_ms=WEEK_MS // 10,
     )  # fmt: skip
 
 
@@ -137,6 +140,66 @@ def test_an_expired_approval_is_a_failure_and_no_rejection() -> None:
     assert (failed.value.code, failed.value.failure_class) == ("APPROVAL_EXPIRED", "refused")
 
 
+def test_an_expired_approval_can_lead_elsewhere_and_says_so_in_the_state() -> None:
+    kept = {"decision": "expired", "note": "", "by": "", "via": "", "at_ms": 5}
+    late = ApprovalAnswer(1, "expired", "", "", "", 5)
+    made = step(node("human_approval", on_expire={"goto": ["late", "END", "late"]}), Seen(), [late])
+    assert made == Done((Write("set", ("n",), kept),), output=kept, targets=("late", "END"), transition="expired")
+    assert step(node("human_approval", on_expire={"goto": []}), Seen(), [late]).targets == ("END",)
+
+
+def test_what_decides_the_gate_is_asked_with() -> None:
+    of = node(
+        "human_approval", allowed_decisions=["approve", "edit"], quorum=3, channels=["cli", "console", "cli"],
+        self_approval=False, subject_schema={"type": "string"},
+    )  # fmt: skip
+    asked = step(of, Seen())
+    assert (asked.quorum, asked.channels, asked.self_approval) == (3, ("cli", "console"), False)
+    assert asked.subject_schema == {"type": "string"}
+    assert set(get_args(human_approval.Channel)) == set(CHANNELS)
+
+
+@pytest.mark.parametrize(
+    ("config", "remind_ms"),
+    [
+        ({}, WEEK_MS // 10), ({"remind_ms": 0}, 0), ({"remind_ms": 5_000}, 5_000),
+        ({"expiry_ms": 600_000}, 60_000), ({"expiry_ms": 599_999}, 0), ({"expiry_ms": 9, "remind_ms": 9}, 0),
+        ({"expiry_ms": 9, "remind_ms": 8}, 8),
+    ],
+)  # fmt: skip
+def test_a_reminder_comes_a_tenth_before_the_end_unless_that_is_too_short(
+    config: dict[str, Any], remind_ms: int
+) -> None:
+    assert step(node("human_approval", **config), Seen()).remind_ms == remind_ms
+
+
+def edit(config: dict[str, Any], values: Seen, subject: Any) -> Done:
+    made = step(
+        node("human_approval", allowed_decisions=["edit"], **config), values, [decided("edit", subject=subject)]
+    )
+    assert isinstance(made, Done)
+    assert (made.targets, made.transition, made.output) == (None, "edit", record("edit"))
+    return made
+
+
+def test_an_edited_subject_goes_on_where_it_came_from() -> None:
+    kept = Write("set", ("n",), record("edit"))
+    made = edit({}, Seen(current="old"), "new")
+    assert (made.writes, made.current) == ((kept,), "new")
+    assert edit({}, Seen(current="old"), None).current is None
+    made = edit({"subject_key": "draft.body"}, Seen({"draft": {"body": "old"}}), "new")
+    assert (made.writes, made.current) == ((Write("set", ("draft", "body"), "new"), kept), MISSING)
+    made = edit({"subject_key": "__input__"}, Seen(current="old"), "new")
+    assert (made.writes, made.current) == ((kept,), "new")
+    made = edit({"subject_key": "__input__.body"}, Seen(current={"body": "old", "to": "bob"}), "new")
+    assert (made.writes, made.current) == ((kept,), {"body": "new", "to": "bob"})
+
+
+def test_an_edited_subject_overwrites_what_a_reducer_gathers() -> None:
+    made = edit({"subject_key": "log"}, Seen({"log": ["old"]}, reducers={"log": "append"}), ["new"])
+    assert made.writes[0] == Write("replace", ("log",), ["new"])
+
+
 def test_it_says_what_it_chooses_reads_and_writes() -> None:
     config = human_approval.Config(
         prompt="{input} {plan.a?} {run_input} {plan.a?}", input_key="draft", subject_key="body", on_reject=["x", "END"],
@@ -151,6 +214,14 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
     ]  # fmt: skip
     assert human_approval.writes("n", config) == ["n"]
     assert not human_approval.writes_current(config)
+    edits = human_approval.Config(allowed_decisions=["edit"], subject_key="body", on_expire={"goto": ["late", "END"]})
+    assert human_approval.writes("n", edits) == ["n", "body"]
+    assert not human_approval.writes_current(edits)
+    assert human_approval.targets(edits) == [Target("late", "/on_expire/goto/0"), Target("END", "/on_expire/goto/1")]
+    for key in ("", "__input__", "__input__.title"):
+        current = human_approval.Config(allowed_decisions=["edit"], subject_key=key)
+        assert human_approval.writes("n", current) == ["n"]
+        assert human_approval.writes_current(current)
     assert human_approval.targets(human_approval.Config(on_reject="continue")) == []
 
 
@@ -159,7 +230,17 @@ def test_it_says_what_it_chooses_reads_and_writes() -> None:
     [
         ({}, []),
         ({"prompt": "a", "prompt_key": "b"}, [("FIELD_CONFLICT", "/prompt_key")]),
-        ({"allowed_decisions": ["approve", "edit"]}, [("NODE_TYPE_UNAVAILABLE", "/allowed_decisions/1")]),
+        ({"allowed_decisions": ["approve", "edit"]}, []),
+        ({"subject_schema": {"type": "text"}}, [("SCHEMA_INVALID", "/subject_schema/type")]),
+        ({"subject_schema": {"type": "string"}}, [("FIELD_UNUSED", "/subject_schema")]),
+        ({"subject_schema": {"type": "string"}, "allowed_decisions": ["edit"]}, []),
+        ({"expiry_ms": 5, "remind_ms": 5}, [("FIELD_UNUSED", "/remind_ms")]),
+        ({"allowed_decisions": ["edit"], "subject_key": "n.text"}, [("FIELD_CONFLICT", "/subject_key")]),
+        ({"allowed_decisions": ["approve"], "subject_key": "n.text"}, []),
+        (
+            {"allowed_decisions": ["edit"], "subject_key": "draft", "output_key": "draft"},
+            [("FIELD_CONFLICT", "/subject_key")],
+        ),
         ({"subject_key": "a..b"}, [("STATE_PATH_INVALID", "/subject_key")]),
         ({"output_key": "/a~2"}, [("STATE_PATH_INVALID", "/output_key")]),
     ],
@@ -169,6 +250,4 @@ def test_what_is_wrong_is_found_at_its_place(config: dict[str, object], issues: 
 
 
 def test_what_nothing_acts_on_yet_is_named() -> None:
-    assert {"on_expire", "quorum", "channels", "self_approval", "timeout_ms", "on_error"} <= set(
-        human_approval.UNAVAILABLE
-    )
+    assert set(human_approval.UNAVAILABLE) == {"executor", "timeout_ms", "on_error"}

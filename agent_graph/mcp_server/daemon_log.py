@@ -1,0 +1,37 @@
+"""The log of a daemon that nobody watches: a file in the data folder that is begun anew before it grows large."""
+
+from __future__ import annotations
+
+import logging
+import os
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+from agent_graph.mcp_server.hello import LOG_NAME
+
+MOST_BYTES: Final = 1024 * 1024
+KEPT: Final = 3
+"""Older files beside the newest: daemon.log.1 and so on."""
+PRIVATE: Final = 0o600
+OUTPUTS: Final = (1, 2)
+
+
+class _Log(RotatingFileHandler):
+    """The newest file is standard output and error too: what a tool's process or a library prints is in the log."""
+
+    def _open(self):  # type: ignore[no-untyped-def]  # its type is private to the library
+        stream = super()._open()
+        os.fchmod(stream.fileno(), PRIVATE)
+        for descriptor in OUTPUTS:
+            os.dup2(stream.fileno(), descriptor)
+        return stream
+
+
+def log_to_file(folder: Path, *, level: str) -> None:
+    """From here on everything this process says goes into the log of `folder`. Raises OSError."""
+    os.umask(0o077)
+    path = folder / LOG_NAME
+    handler = _Log(path, maxBytes=MOST_BYTES, backupCount=KEPT, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

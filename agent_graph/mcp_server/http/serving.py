@@ -1,0 +1,121 @@
+"""`agent-graph serve`: owns the data folder and answers over HTTP until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import uvicorn
+
+from agent_graph.errors import AddressInUse, AddressNotAllowed, AgentGraphError, DataDirLocked
+from agent_graph.mcp_server.serve import end_soon, on_signal, say
+from agent_graph.settings import Settings
+from agent_graph.settings.http import HttpSettings
+
+CLOSING_S: Final = 2
+"""Seconds that answers under way have when it is told to stop; runs go on at the next start."""
+BACKLOG: Final = 512
+IDLE_S: Final = 65
+"""Seconds a connection nobody uses is kept: longer than the longest call waits."""
+
+
+def main(settings: Settings, *, ready: Callable[[str], None] = lambda url: say(f"listening on {url}")) -> int:
+    """Serve; returns the exit code: 0 when a signal asked to stop, 2 for an address that is not allowed, 5 when the
+    data folder or the address cannot be had. `ready` hears the URL once requests are answered."""
+    logging.basicConfig(
+        level=settings.log.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        return asyncio.run(_serve(settings, ready))
+    except AgentGraphError as refusal:
+        say(f"{refusal.code}: {refusal.message}")
+        return 5 if isinstance(refusal, DataDirLocked) else refusal.exit_code
+
+
+async def _serve(settings: Settings, ready: Callable[[str], None]) -> int:
+    from agent_graph.app import open_app
+
+    check_address(settings.http)
+    listener = listening(settings.http)
+    with contextlib.closing(listener):
+        async with open_app(settings, recover=True, remark=say) as deps:
+            from agent_graph.mcp_server.daemon_process import fronts
+            from agent_graph.mcp_server.http.app import http_app
+
+            for remark in await _remarks(settings, deps.store.tokens.list):
+                say(remark)
+            server = _Server(_config(settings, http_app(deps, settings)))
+            server.ready = lambda: ready(url_of(settings.http, listener))
+            async with fronts(deps, settings, on_stop=server.end):
+                await server.serve(sockets=[listener])
+    return 0
+
+
+def check_address(http: HttpSettings) -> None:
+    """Raises `AddressNotAllowed` for one that others reach, where nobody is asked who they are."""
+    if http.auth == "none" and not http.loopback:
+        raise AddressNotAllowed(
+            f"{http.host} can be reached from other machines, and with auth none whoever does may do everything. "
+            "Leave auth at required and make a token (agent-graph tokens create NAME), or listen on 127.0.0.1.",
+            host=http.host,
+        )
+
+
+def listening(http: HttpSettings) -> socket.socket:
+    """The socket, bound. Raises `AddressInUse`."""
+    host = http.host.strip("[]")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, http.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        message = f"{http.host}:{http.port} cannot be listened on: {error.strerror}; --host and --port name another"
+        raise AddressInUse(message, host=http.host, port=http.port) from None
+
+
+def url_of(http: HttpSettings, listener: socket.socket) -> str:
+    """Where ``/mcp`` is, as a client on this machine writes it."""
+    host = f"[{http.host.strip('[]')}]" if ":" in http.host else http.host
+    return f"http://{host}:{listener.getsockname()[1]}/mcp"
+
+
+async def _remarks(settings: Settings, tokens: Callable[[], object]) -> list[str]:
+    """What the operator should know of who may come in."""
+    http = settings.http
+    if http.auth == "none":
+        return ["auth is none: every program and every user of this machine may do everything here"]
+    found = await tokens()  # type: ignore[misc]  # it is the store's
+    return [] if found or http.oauth_issuer else ["nobody can come in yet: agent-graph tokens create NAME"]
+
+
+def _config(settings: Settings, app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # an ASGI application
+        lifespan="on", log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none",
+        timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=CLOSING_S,
+    )  # fmt: skip
+
+
+class _Server(uvicorn.Server):
+    """Stops at a signal without raising it again afterwards: the data folder is still to be closed in order."""
+
+    ready: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        with on_signal(lambda _: self.end()):
+            yield
+
+    def end(self) -> None:
+        """Stop in order, and soon."""
+        if not self.should_exit:
+            self.should_exit = True
+            end_soon()

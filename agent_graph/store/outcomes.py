@@ -1,0 +1,76 @@
+"""What runs came to, counted by graph version in the transaction that ends each; judges nothing.
+
+Counts outlive their runs: retention takes records and, where it is told to forget, rows; what they came to stays.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from typing import Any, Final
+
+from agent_graph.store.base import Outcome, RunRow
+from agent_graph.store.db import Database
+
+# counts one run that has ended
+COUNT: Final = """
+INSERT INTO outcomes (graph_id, graph_version, status, code, runs, llm_calls, tokens, token_runs, wall_clock_ms,
+                      first_at_ms, last_at_ms)
+VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT (graph_id, graph_version, status, code) DO UPDATE
+SET runs = runs + 1, llm_calls = llm_calls + excluded.llm_calls, tokens = tokens + excluded.tokens,
+    token_runs = token_runs + excluded.token_runs, wall_clock_ms = wall_clock_ms + excluded.wall_clock_ms,
+    first_at_ms = min(first_at_ms, excluded.first_at_ms), last_at_ms = max(last_at_ms, excluded.last_at_ms)"""
+# says of which template a version was made; the last word holds
+ORIGIN: Final = """
+INSERT INTO origins (graph_id, graph_version, template_id, template_version) VALUES (?, ?, ?, ?)
+ON CONFLICT (graph_id, graph_version) DO UPDATE
+SET template_id = excluded.template_id, template_version = excluded.template_version"""
+COLUMNS: Final = """
+n.graph_id, n.graph_version, n.status, n.code, n.runs, n.llm_calls, n.tokens, n.token_runs, n.wall_clock_ms,
+n.first_at_ms, n.last_at_ms"""
+# what came of the graphs made of a template
+OF_TEMPLATE: Final = """
+SELECT {columns}, o.template_version FROM origins AS o JOIN outcomes AS n USING (graph_id, graph_version)
+WHERE o.template_id = ? ORDER BY o.template_version, n.graph_id, n.graph_version, n.status, n.code"""
+# what came of the current versions of graphs that were made of none
+OF_OWN: Final = """
+SELECT {columns}, '' FROM graphs AS g JOIN outcomes AS n USING (graph_id, graph_version)
+WHERE NOT g.hidden AND NOT EXISTS (
+    SELECT 1 FROM origins AS o WHERE o.graph_id = g.graph_id AND o.graph_version = g.graph_version)
+ORDER BY n.graph_id, n.status, n.code"""
+
+
+class SqliteOutcomes:
+    """`base.OutcomeStore` over a `Database`."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
+        return await self._database.read(partial(_select, OF_TEMPLATE, (template_id,)))
+
+    async def of_own_graphs(self) -> tuple[Outcome, ...]:
+        return await self._database.read(partial(_select, OF_OWN, ()))
+
+
+def _select(sql: str, values: tuple[Any, ...], connection: sqlite3.Connection) -> tuple[Outcome, ...]:
+    return tuple(Outcome(*row) for row in connection.execute(sql.format(columns=COLUMNS), values))
+
+
+def count(run: RunRow, connection: sqlite3.Connection) -> None:
+    """Count a run that ends with the write this is part of."""
+    usage: Any = run.usage
+    told = (usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0))
+    known = "unknown" not in told
+    ended_ms = run.created_at_ms if run.finished_at_ms is None else run.finished_at_ms
+    began_ms = ended_ms if run.started_at_ms is None else run.started_at_ms
+    code = str((run.error or {}).get("code", "")) if run.status == "failed" else ""
+    connection.execute(
+        COUNT,
+        (
+            run.graph_id, run.graph_version, run.status, code, usage.get("llm_calls", 0), sum(told) if known else 0,
+            int(known), max(0, ended_ms - began_ms), ended_ms, ended_ms,
+        ),
+    )  # fmt: skip
