@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from mcp import Client
 
 from agent_graph import errors
 from agent_graph.mcp_server import proxy_facts
+from agent_graph.mcp_server.proxy import Proxy
 from agent_graph.mcp_server.proxy_arguments import MEMORY, Arguments, default_folder, given, parse
 from agent_graph.mcp_server.proxy_book import Book, Message, refused
 from agent_graph.mcp_server.proxy_link import Link
@@ -143,6 +145,17 @@ def test_the_book_knows_what_is_open_and_what_to_say_again() -> None:
         ("resources/subscribe", "agent-graph-front:2"),
     ]  # fmt: skip
     assert not book.heard(b'{"jsonrpc":"2.0","id":"agent-graph-front:1","result":{}}')
+
+
+def test_a_daemon_that_dies_again_and_again_is_not_started_for_ever() -> None:
+    front = Proxy(Arguments({}))
+    started = []
+    for _ in range(5):
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        front._gone(Link(ours, b"", 1), "")
+        started.append(front._lost)
+    assert started == [True, True, True, False, False]
 
 
 def test_an_initialize_that_was_lost_is_not_said_again() -> None:
