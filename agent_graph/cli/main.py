@@ -22,6 +22,8 @@ def main() -> int:
         return 0
     if sys.argv[1:2] == ["mcp"] and (code := _front()) is not None:
         return code
+    if sys.argv[1:3] == ["daemon", "--detached"]:
+        return _daemon()
     from typer.main import get_command
 
     command = get_command(commands())
@@ -36,6 +38,15 @@ def _front() -> int | None:
     from agent_graph.mcp_server.proxy import main as front
 
     return front(sys.argv[2:])
+
+
+def _daemon() -> int:
+    """As a front starts it; the rest of the command line takes a fifth of a second to import."""
+    from agent_graph.mcp_server.daemon_process import start
+    from agent_graph.mcp_server.proxy_arguments import given
+
+    flags, socket_path = given(sys.argv[3:])
+    return start(flags, detached=True, socket_path=socket_path)
 
 
 def _in_json(command: Any) -> int:

@@ -51,7 +51,6 @@ def daemon(
     *, stop: Annotated[bool, typer.Option("--stop", help="End the folder's daemon.")] = False,
     model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "", idle_ms: IdleMs = "",
     socket: Annotated[str, typer.Option(help="Listen here too.", show_default=False)] = "",
-    detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False,
 ) -> None:  # fmt: skip
     """Own the data folder and serve any number of assistants over it; `agent-graph mcp` starts it by itself."""
     from agent_graph.mcp_server import daemon_process
@@ -62,7 +61,7 @@ def daemon(
     }  # fmt: skip
     if stop:
         raise typer.Exit(daemon_process.stop(_settings(flags)))
-    raise typer.Exit(daemon_process.start(flags, detached=detached, socket_path=socket))
+    raise typer.Exit(daemon_process.start(flags, detached=False, socket_path=socket))
 
 
 def _settings(flags: dict[str, str]) -> Settings:

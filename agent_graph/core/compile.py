@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from agent_graph.core.checks.whole import Judged
     from agent_graph.core.spec import ParsedNode, ParsedSpec
 
-Level: TypeAlias = Literal["structure", "semantic"]
-"""How much is looked at: nodes, edges and their fields, or the graph as a whole too."""
+Level: TypeAlias = Literal["structure", "semantic", "strict"]
+"""How much is looked at: nodes, edges and their fields; the graph as a whole too; or also what only may go wrong."""
 RESERVED_KEYS: Final = frozenset({"outputs", "errors", "loops"})
 """Keys of the state that belong to the engine, beside all that start with ``__``."""
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -187,7 +187,7 @@ def _checked(parsed: ParsedSpec, limits: Limits, level: Level) -> tuple[Judged |
     found += holes
     if found:
         return None, [*issues, *found]  # what runs where is not known
-    judged = judge(parsed, wiring, built)
+    judged = judge(parsed, wiring, built, strict=level == "strict")
     if extents:
         judged.stored["extents"] = {
             str(fork): [[edge, hex(nodes)] for edge, nodes in branches] for fork, branches in extents.items()

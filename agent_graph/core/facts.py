@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agent_graph.core.checks.counting import Calls, calls, longest_path, widest
+from agent_graph.core.checks.keys import plain
 from agent_graph.core.checks.shape import Shape
+from agent_graph.core.checks.unsure import STEPS, Search, reads
 from agent_graph.core.choices import EXIT, selections
 from agent_graph.core.dominators import NONE
 from agent_graph.core.graph import END, Graph
@@ -26,14 +28,15 @@ def facts(graph: Graph) -> JsonObject:
     shape = shape_of(graph)
     number = _calls(graph, shape, _DEEPEST)
     reachable = graph.topology.reachable
+    unsure = _unsure(shape)
     found: JsonObject = {
         "node_count": len(graph.nodes),
-        "nodes": {node.id: _touches(graph, shape, node.index) for node in graph.nodes},
+        "nodes": {node.id: _touches(graph, shape, node.index, unsure) for node in graph.nodes},
         "unreachable": [node.id for node in graph.nodes if not reachable >> node.index & 1],
         "in_cycles": [node.id for node in graph.nodes if graph.topology.in_cycle >> node.index & 1],
         "cycles": list(_cycles(graph, shape)),
         "exclusive": list(_exclusive(graph, shape)),
-        "model_calls": {"worst": number.worst, "likely": number.likely, "least": number.least},
+        "model_calls": _told(number),
         "widest_parallelism": widest(shape, [node.type in _WORKING for node in graph.nodes]),
         "longest_path": longest_path(shape),
         "max_iterations": graph.max_iterations,
@@ -41,6 +44,15 @@ def facts(graph: Graph) -> JsonObject:
         "output": graph.output.path or "the current value",
     }
     return found
+
+
+def model_calls(graph: Graph) -> JsonObject:
+    """Of the facts, the bounds of what a run calls."""
+    return _told(_calls(graph, shape_of(graph), _DEEPEST))
+
+
+def _told(number: Calls) -> JsonObject:
+    return {"worst": number.worst, "likely": number.likely, "least": number.least}
 
 
 def shape_of(graph: Graph) -> Shape:
@@ -63,13 +75,24 @@ def _calls(graph: Graph, shape: Shape, deeper: int) -> Calls:
     return calls(shape, inner=inner)
 
 
-def _touches(graph: Graph, shape: Shape, place: int) -> JsonObject:
+def _unsure(shape: Shape) -> dict[int, list[JsonValue]]:
+    """By node: what it must find and what is unwritten on some way to it."""
+    search = Search(shape, STEPS)
+    found: dict[int, list[JsonValue]] = {}
+    for place, read, writers in reads(shape):
+        if search.way_without(place, writers, plain(read.path)) is not None:
+            found.setdefault(place, []).append(read.path)
+    return found
+
+
+def _touches(graph: Graph, shape: Shape, place: int, unsure: Mapping[int, list[JsonValue]]) -> JsonObject:
     node = graph.nodes[place]
-    reads: list[JsonValue] = list(dict.fromkeys(read.path for read in shape.reads[place]))
+    asked: list[JsonValue] = list(dict.fromkeys(read.path for read in shape.reads[place]))
     writes: list[JsonValue] = list(dict.fromkeys(KNOWN_TYPES[node.type].writes(node.id, node.config)))
     above = next(shape.branches.dominators(place), NONE)
     return {
-        "reads": reads, "writes": writes, "writes_current": KNOWN_TYPES[node.type].writes_current(node.config),
+        "reads": asked, "maybe_unwritten": unsure.get(place, []), "writes": writes,
+        "writes_current": KNOWN_TYPES[node.type].writes_current(node.config),
         "dominator": graph.nodes[above].id if above != NONE else None,
     }  # fmt: skip
 

@@ -24,7 +24,7 @@ def over_data(wiring: Wiring, built: Topology) -> tuple[dict[int, Region], list[
         if node.type != "parallel" or node.config.for_each is None or node.config.graph_name:
             continue
         leave = wiring.index[node.config.join]
-        inside = _inside(built, wiring.index[node.config.entry], leave)
+        inside = nodes_between(built, wiring.index[node.config.entry], leave)
         hole = _hole(wiring, built, inside, fork=place, leave=leave)
         if not hole and taken.setdefault(leave, place) != place:
             hole = f'"{wiring.nodes[leave].id}" is the join of "{wiring.nodes[taken[leave]].id}" already'
@@ -49,7 +49,7 @@ def extents(wiring: Wiring, built: Topology) -> tuple[dict[int, tuple[tuple[int,
         if not alone and not timed and config.max_parallelism is None:
             continue
         leave = wiring.index[config.join]
-        branches = [_inside(built, wiring.index[branch["entry"]], leave) for branch in config.branches]
+        branches = [nodes_between(built, wiring.index[branch["entry"]], leave) for branch in config.branches]
         hole = _branch_hole(wiring, built, branches, place, leave=leave)
         if not hole and (alone or timed):
             hole = _beside_early(wiring, built, branches)
@@ -141,7 +141,7 @@ def _between(built: Topology, fork: int, leave: int) -> set[int]:
     """The nodes that `fork` leads to, up to and with `leave`."""
     found: set[int] = set()
     for edge in built.out_all[fork]:
-        found |= _inside(built, built.edges[edge].target, leave)
+        found |= nodes_between(built, built.edges[edge].target, leave)
     return found
 
 
@@ -178,7 +178,7 @@ def innermost(regions: Mapping[int, Region], node_count: int) -> list[int]:
     return home
 
 
-def _inside(built: Topology, entry: int, leave: int) -> set[int]:
+def nodes_between(built: Topology, entry: int, leave: int) -> set[int]:
     """The nodes from `entry` up to `leave`, both included."""
     found: set[int] = set()
     open_ = [entry]

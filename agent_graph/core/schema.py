@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_graph.core.issues import Issue, pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, equality_key, is_number, size
 from agent_graph.core.limits import DEFAULTS, Limits
+from agent_graph.core.plain_schemas import TYPES, plainly_right
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -25,7 +26,6 @@ SCHEMA_DEPTH: Final = 64
 KEYWORD_DEPTH: Final = 150
 """Keywords inside keywords while a schema is applied; a fixed number, so that it does not depend on the caller."""
 _SHOWN: Final = 300
-_TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
 _PROBES: Final[tuple[JsonValue, ...]] = (None, True, 0, "", [], {})
 
 _ONE: Final = (
@@ -42,9 +42,9 @@ class _TooMuch(Exception):
 
 def check(schema: JsonObject, at: str, *, node_id: str = "", limits: Limits = DEFAULTS) -> list[Issue]:
     """What is wrong with `schema`: SCHEMA_INVALID and REGEX_INVALID; `at` is its own pointer."""
-    issues = [
-        Issue("SCHEMA_INVALID", message, pointer=at + where, node_id=node_id) for where, message in _faults(schema)
-    ]
+    plain = plainly_right(schema) and not _too_deep(schema)
+    faults = () if plain else _faults(schema)
+    issues = [Issue("SCHEMA_INVALID", message, pointer=at + where, node_id=node_id) for where, message in faults]
     if issues:
         return issues
     for where, part in _parts(schema):
@@ -53,7 +53,7 @@ def check(schema: JsonObject, at: str, *, node_id: str = "", limits: Limits = DE
             for place, text in _patterns(part)
             if (message := _pattern_fault(text, limits.regex_chars))
         ]
-    if not issues and any(_outcome(schema, probe)[1] for probe in _PROBES):
+    if not issues and not plain and any(_outcome(schema, probe)[1] for probe in _PROBES):
         message = "the schema refers to itself without end, or takes too many steps"
         issues.append(Issue("SCHEMA_INVALID", message, pointer=at, node_id=node_id))
     return issues
@@ -120,7 +120,7 @@ def _said(error: Any) -> str:
     """The library's sentence; of a type that is none, which there are."""
     at = list(error.absolute_path)
     if at and at[-1] == "type" and isinstance(error.instance, str):
-        return f"{_cut(repr(error.instance))} is no type{suggest(error.instance, _TYPES)} There are {', '.join(_TYPES)}"
+        return f"{_cut(repr(error.instance))} is no type{suggest(error.instance, TYPES)} There are {', '.join(TYPES)}"
     return _cut(str(error.message))
 
 

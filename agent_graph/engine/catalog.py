@@ -20,8 +20,8 @@ from agent_graph.errors import GraphNotFound, GraphVersionNotFound, SpecInvalid
 from agent_graph.store.base import Answered, GraphRow, Store
 
 CACHED = 128
-LARGE = 100
-"""Nodes from which on a spec is checked in a thread."""
+LARGE = 250
+"""JSON values of a spec beyond which it is checked in a thread: with its repairs that takes more than a few ms."""
 COMPARED = 200
 """Stored names that an unknown one is compared with."""
 
@@ -33,6 +33,17 @@ class Checked:
     graph: Graph
     issues: tuple[Issue, ...]
     row: GraphRow
+
+
+def is_large(spec: JsonValue) -> bool:
+    """Whether it holds more values than are checked at once; looks no further than that."""
+    left, todo = LARGE, [spec]
+    while todo and left >= 0:
+        part = todo.pop()
+        inner = [*part.values()] if isinstance(part, dict) else part if isinstance(part, list) else []
+        left -= len(inner)
+        todo += inner if left >= 0 else []
+    return left < 0
 
 
 class Catalog:
@@ -69,8 +80,7 @@ class Catalog:
     async def compiled(self, spec: JsonValue, *, level: Level = "semantic") -> Compiled:
         """What the checker makes of a spec; a large one beside the event loop, so that runs go on meanwhile."""
         stored = await self._stored(spec)
-        parts = spec.get("nodes") if isinstance(spec, dict) else None
-        if isinstance(parts, list) and len(parts) > LARGE:
+        if is_large(spec):
             return await asyncio.to_thread(compile_graph, spec, limits=self._limits, stored=stored, level=level)
         return compile_graph(spec, limits=self._limits, stored=stored, level=level)
 

@@ -123,11 +123,11 @@ async def _serve(settings: Settings, folder: Path, *, detached: bool, also: Path
                 _tell({"ok": True})
                 log_to_file(folder, level=settings.log)
                 os.chdir(folder)  # it keeps no other folder from being moved or unmounted
-            daemon = _daemon(deps, settings, token)
+            stays = not detached and not settings.named("daemon_idle_ms")
+            daemon = _daemon(deps, settings, token, stays=stays)
             with on_signal(daemon.leave):
                 log.info("serving %s (process %d)", folder, os.getpid())
                 await doors.enter_async_context(_accepting(daemon, listeners))
-                stays = not detached and not settings.named("daemon_idle_ms")
                 log.info("leaving: %s", await daemon.run(idle_ms=0 if stays else settings.daemon_idle_ms))
         end_soon()
         await daemon.aclose()  # nobody finds it any more: who comes now starts the next, which waits for the folder

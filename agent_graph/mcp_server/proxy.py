@@ -28,6 +28,9 @@ MOST_LINE = 96 * 1024 * 1024
 """Bytes of a line that are looked at in one piece; a longer one goes to the daemon in pieces, which refuses it."""
 LAST_S = 4.0
 """Seconds that the daemon has for what is still to be answered when the client has said its last."""
+REVIVALS = 3
+REVIVED_S = 60.0
+"""A daemon that dies more than `REVIVALS` times in so many seconds is started again only when the client asks."""
 LOOK_S = 1.0
 """Seconds between two looks at whether whoever started us is still there."""
 LOST = (
@@ -68,6 +71,8 @@ class Proxy:
         self._held = 0
         self._lost = False
         """The daemon has gone without a word, and another is to go on with its runs."""
+        self._revived: deque[float] = deque(maxlen=REVIVALS)
+        """When a daemon was last started though nobody had asked."""
         self._link: Link | None = None
         self._book = Book()
         self._writing = threading.Lock()
@@ -271,7 +276,7 @@ class Proxy:
             self._link = None
             lost = self._book.lost(link)
             over = self._last_at > 0
-            self._lost = not why and not over
+            self._lost = not why and not over and self._may_revive()
             self._changed.notify_all()
         link.close()
         text = LOST.format(pid=link.pid, why=why or KILLED)
@@ -279,6 +284,13 @@ class Proxy:
             self._write(refused(key, "DAEMON_LOST", text, retryable=True))
         if over:
             self._finish(self._code)
+
+    def _may_revive(self) -> bool:
+        now = time.monotonic()
+        if len(self._revived) == REVIVALS and now - self._revived[0] < REVIVED_S:
+            return False
+        self._revived.append(now)
+        return True
 
 
 def _send(link: Link, line: bytes) -> None:

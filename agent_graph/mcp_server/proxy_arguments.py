@@ -53,6 +53,15 @@ class Arguments:
         return words + ([f"--socket={self.socket}"] if self.socket else [])
 
 
+def environment() -> dict[str, str] | None:
+    """The environment of a daemon that is to run this very code; None for ours, where that finds it installed."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if os.path.basename(home) in ("site-packages", "dist-packages"):
+        return None
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{path}" if path else home}
+
+
 def parse(words: list[str]) -> Arguments | None:
     """The arguments of `agent-graph mcp`; None where the whole command line has to look at them: for its help, for what
     it does not know, and where no daemon is wanted."""
@@ -65,6 +74,12 @@ def parse(words: list[str]) -> Arguments | None:
         flags[FLAGS[flag]] = value if equals else rest.pop(0)
     found = Arguments(flags)
     return None if found.folder == MEMORY else found
+
+
+def given(words: list[str]) -> tuple[dict[str, str], str]:
+    """The flags and the second socket in what `Arguments.command` says after its fixed words."""
+    found = dict(word.split("=", 1) for word in words)
+    return {name: found[flag] for flag, name in FLAGS.items() if flag in found}, found.get("--socket", "")
 
 
 def default_folder() -> str:

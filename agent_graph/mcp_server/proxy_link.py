@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_graph import __version__
 from agent_graph.mcp_server import hello
-from agent_graph.mcp_server.proxy_arguments import Arguments
+from agent_graph.mcp_server.proxy_arguments import Arguments, environment
 from agent_graph.tools.socket_address import connected
 
 START_S = 30.0
@@ -163,8 +163,9 @@ def start(arguments: Arguments) -> None:
     if sys.platform == "win32":  # not tried
         options = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
     process = subprocess.Popen(  # noqa: S603  (our own interpreter, and flags as they were given)
-        arguments.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
-    )
+        arguments.command(), env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, **options,
+    )  # fmt: skip
     threading.Thread(target=process.wait, name="reaper", daemon=True).start()
     assert process.stdout is not None
     with process.stdout as told:

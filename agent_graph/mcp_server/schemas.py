@@ -14,13 +14,7 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
     "properties": {
         "ok": {"type": "boolean"},
         "data": {"type": "object"},
-        "graph_id": {"type": "string"},
-        "graph_version": {"type": "string"},
-        "run_id": {"type": "string"},
         "error_code": {"type": "string"},
-        "error": {"type": "string"},
-        "details": {"type": "object"},
-        "retryable": {"type": "boolean"},
     },
     "required": ["ok"],
 }

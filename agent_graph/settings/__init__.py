@@ -50,6 +50,8 @@ class Settings:
     toolsets: tuple[str, ...]
     policy_profile: str
     policy_overrides: str
+    deletion: Literal["anyone", "operator"]
+    """Who may delete graphs: assistants too, or the operator alone."""
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
@@ -163,6 +165,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "policy_overrides", "how a caller may change it for a check: tighten, or any", read.one_of("tighten", "any"),
         default="tighten", env="AGENT_GRAPH_POLICY_OVERRIDES",
+    ),
+    Setting(
+        "deletion", "who may delete a graph: anyone, or operator (no assistant)", read.one_of("anyone", "operator"),
+        default="anyone", env="AGENT_GRAPH_DELETION",
     ),
     Setting(
         "synchronous", "what a stored step survives: full, a power cut; normal, only the end of the process",

@@ -91,6 +91,8 @@ class Deps:
     """What graphs are held to before they run."""
     approvers: Approvers = field(default_factory=Approvers)
     """Who can prove to be a person at a gate that is closed to models."""
+    deletion: str = "anyone"
+    """Who may delete graphs: anyone, or operator."""
     console: str = ""
     """The address at which the console is served, "" where it is not."""
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL
 from agent_graph.tools.registry import Call, tool
-from agent_graph.tools.runs import StartParams, started, told
+from agent_graph.tools.runs import StartParams, result_in_parts, started, told
 from agent_graph.tools.waiting import see
 
 
@@ -44,5 +44,5 @@ async def _seen_through(call: Call[ExecuteParams], run_id: str) -> JsonObject:
     """The run as `graph_run_get` has it, when it has ended, needs somebody, or the time is over."""
     limit_ms = call.deps.limits.wait_ms
     seen = await see(call, run_id, until="waiting", timeout_ms=limit_ms)
-    body = await told(call.deps, run_id)
+    body = result_in_parts(call, await told(call.deps, run_id))
     return {**body, "terminal": body["status"] in TERMINAL, "timed_out": seen.timed_out}

@@ -67,7 +67,11 @@ def _text(text: str, room: int) -> str:
     mark = MARK.format(len(text))
     if size(mark) * 2 > room:
         mark = "..."
-    room -= size(mark) + 2
+    return text[: prefix(text, room - size(mark) - 2)] + mark
+
+
+def prefix(text: str, room: int) -> int:
+    """How many characters from the beginning of a text take at most `room` bytes of JSON, quotation marks aside."""
     low, high = 0, min(len(text), max(room, 0))
     while low < high:
         middle = (low + high + 1) // 2
@@ -75,7 +79,7 @@ def _text(text: str, room: int) -> str:
             low = middle
         else:
             high = middle - 1
-    return text[:low] + mark
+    return low
 
 
 def _object(value: JsonObject, room: int, pointer: str, cuts: _Cuts) -> JsonObject:

@@ -15,6 +15,7 @@ from agent_graph.core.template import instantiate
 from agent_graph.engine.catalog import Checked
 from agent_graph.engine.templates import Library
 from agent_graph.errors import (
+    AuthenticatedOperatorRequired,
     InvalidAction,
     InvalidArgument,
     RenderSourceAmbiguous,
@@ -122,6 +123,10 @@ async def _delete(call: Call[CreateParams]) -> JsonObject:
     graph_id = call.args.graph_id
     if not graph_id:
         raise InvalidArgument("delete needs graph_id", argument="graph_id")
+    if call.deps.deletion == "operator" and call.caller.via == "assistant":
+        typed = f'agent-graph call graph_create \'{{"action": "delete", "graph_id": "{graph_id}"}}\''
+        message = f"only the operator deletes graphs here: {typed}"
+        raise AuthenticatedOperatorRequired(message, graph_id=graph_id)
     graph = await call.deps.catalog.get(graph_id)
     answer: JsonObject = {
         "graph_id": graph_id, "graph_version": graph.version, "topology_hash": topology_hash(graph),

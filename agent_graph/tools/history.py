@@ -23,6 +23,7 @@ from agent_graph.tools.deps import Deps
 from agent_graph.tools.drawing import facts
 from agent_graph.tools.fitting import fitted
 from agent_graph.tools.params import Params, RunId
+from agent_graph.tools.parts import Offset, part
 from agent_graph.tools.registry import Call, tool
 from agent_graph.tools.timings import durations
 
@@ -33,6 +34,7 @@ class StateParams(Params):
         str, Field(max_length=2000, description='JSON Pointer into the state: "/draft", "/plan/steps/0"; empty = all.')
     ] = ""
     at: Annotated[int, Field(ge=-1, description="The state after the event with this seq; -1 = the latest.")] = -1
+    offset: Offset = 0
     include_history: Annotated[bool, Field(description="Also who wrote which keys, in order.")] = False
     node: Annotated[
         str, Field(max_length=64, description="Also the messages this node's model calls were made of.")
@@ -42,7 +44,8 @@ class StateParams(Params):
 @tool(
     "graph_run_state", StateParams, title="Read a run's state", scope="runs:read", read_only=True, idempotent=True,
     description="""The state of a run, or one value in it by JSON Pointer, now or after any event. Works while the run
-    is live. Example: {"run_id": "run-...", "path": "/findings/0"}""",
+    is live. A text too long for one answer comes in parts: call
+    again with offset = next_offset. Example: {"run_id": "run-...", "path": "/findings/0"}""",
 )  # fmt: skip
 async def graph_run_state(call: Call[StateParams]) -> JsonObject:
     args, deps = call.args, call.deps
@@ -58,7 +61,7 @@ async def graph_run_state(call: Call[StateParams]) -> JsonObject:
                 history.append(_line(event, event.fact))
     body: JsonObject = {
         "run_id": args.run_id, "state_version": run.seq - 1, "path": args.path,
-        "value": pointer_get(state(run), args.path),
+        **part(call, pointer_get(state(run), args.path), offset=args.offset, name="value"),
     }  # fmt: skip
     if args.include_history:
         body["history"] = history

@@ -56,9 +56,7 @@ GraphVersion: TypeAlias = Annotated[
 ]
 Key: TypeAlias = Annotated[
     str,
-    Field(
-        max_length=200, description="Makes a repeated call safe: same key and arguments give the first answer again."
-    ),
+    Field(max_length=200, description="Same key and arguments: the first answer again, and nothing is done twice."),
 ]
 Cursor: TypeAlias = Annotated[str, Field(max_length=500, description="next_cursor of the page before; empty = first.")]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=200, description="Rows of one page.")]

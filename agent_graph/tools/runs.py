@@ -29,6 +29,7 @@ from agent_graph.tools.params import (
     RunId,
     parsed_object,
 )
+from agent_graph.tools.parts import Offset, part
 from agent_graph.tools.policy import forecast, hold
 from agent_graph.tools.registry import Call, tool
 from agent_graph.tools.signals import waiting_for
@@ -109,19 +110,29 @@ class GetParams(Params):
     run_id: RunId
     include_state: Annotated[bool, Field(description="Also the whole state object.")] = False
     include_approvals: Annotated[bool, Field(description="Also the approvals that wait for a decision.")] = True
+    offset: Offset = 0
 
 
 @tool(
     "graph_run_get", GetParams, title="Get a run", scope="runs:read", read_only=True, idempotent=True,
     description="""One run: status, times, usage, error, pending approvals, what it waits for; once it has ended, its
-    result, and in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
+    result (a long text in parts, by offset), and
+    in errors by node what failed while it went on. To wait for the end use graph_run_wait. Example:
     {"run_id": "run-..."}""",
 )  # fmt: skip
 async def graph_run_get(call: Call[GetParams]) -> JsonObject:
     args = call.args
-    return await told(
+    body = await told(
         call.deps, args.run_id, include_state=args.include_state, include_approvals=args.include_approvals
     )
+    return result_in_parts(call, body, offset=args.offset)
+
+
+def result_in_parts(call: Call[Any], body: JsonObject, *, offset: int = 0) -> JsonObject:
+    """A run whose result, if that is a long text, begins at `offset`. Raises `InvalidArgument`."""
+    if "final_state" not in body and not offset:
+        return body
+    return {**body, **part(call, body.get("final_state"), offset=offset, name="final_state")}
 
 
 async def told(deps: Deps, run_id: str, *, include_state: bool = False, include_approvals: bool = True) -> JsonObject:

@@ -34,7 +34,7 @@ class SignalParams(Params):
     description="""Send a named message to a run; the signal node that has waited for that name for longest goes on
     with its payload. When none waits yet the message is kept for the next (delivered false), or refused where the
     graph keeps none. It opens no approval. What a run waits for is in waiting_for of graph_run_get. Example: {"run_id":
-    "run-...", "name": "paid", "payload": {"amount": 3}}""",
+    "run-...", "name": "payment", "payload": {"amount": 3}}""",
 )  # fmt: skip
 async def graph_run_signal(call: Call[SignalParams]) -> JsonObject:
     args, deps = call.args, call.deps

@@ -11,20 +11,23 @@ from agent_graph import __version__
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.models import Models
 from agent_graph.errors import AgentGraphError, InvalidArgument, InvalidResource
+from agent_graph.store.base import TERMINAL
 from agent_graph.tools import views
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.params import Params
 from agent_graph.tools.registry import Call, tool
 
-RESOURCES = ("server", "graph", "run", "events", "templates")
+RESOURCES = ("server", "graph", "run", "events", "receipt", "templates")
 HEALTH_S = 3.0
 """Seconds the model host has to say that it is there."""
 
 
 class StatusParams(Params):
-    resource: Annotated[str, Field(max_length=20, description="server, graph, run, events or templates.")] = "server"
+    resource: Annotated[str, Field(max_length=20, description="server, graph, run, events, receipt or templates.")] = (
+        "server"
+    )
     graph_id: Annotated[str, Field(max_length=64, description="For resource graph.")] = ""
-    run_id: Annotated[str, Field(max_length=100, description="For resources run and events.")] = ""
+    run_id: Annotated[str, Field(max_length=100, description="For resources run, events and receipt.")] = ""
 
 
 @tool(
@@ -46,11 +49,24 @@ async def graph_status(call: Call[StatusParams]) -> JsonObject:
         case "events":
             found = await deps.store.runs.get(_needed(args.run_id, "run_id"))
             return {"resource": "events", "run_id": found.run_id, "events": found.seq, "status": found.status}
+        case "receipt":
+            return await _receipt(deps, _needed(args.run_id, "run_id"))
         case "templates":
             return {"resource": "templates", "templates": list(deps.catalog.templates.all())}
         case _:
             known = ", ".join(RESOURCES)
             raise InvalidResource(f"there is no resource {args.resource!r}; there are {known}", known=list(RESOURCES))
+
+
+async def _receipt(deps: Deps, run_id: str) -> JsonObject:
+    """Whether a receipt could be made: the run has ended, and its chain of events is whole."""
+    row = await deps.store.runs.get(run_id)
+    kept = not row.first_seq
+    whole = kept and await deps.store.runs.verify_chain(run_id) is None
+    return {
+        "resource": "receipt", "run_id": run_id, "status": row.status, "ready": row.status in TERMINAL and whole,
+        "events": row.seq, "kept": kept, "chain_verified": whole,
+    }  # fmt: skip
 
 
 def _needed(value: str, name: str) -> str:

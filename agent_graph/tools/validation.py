@@ -23,7 +23,10 @@ class ValidateParams(Params):
     graph_version: GraphVersion = ""
     level: Annotated[
         Literal["structure", "semantic", "strict"],
-        Field(description="structure: fields and connections; semantic: the graph as a whole; strict: no warnings."),
+        Field(
+            description="structure: fields and connections; semantic: the graph as a whole; strict: also what may be"
+            " unwritten on some way, and no warnings."
+        ),
     ] = "semantic"
     include_facts: Annotated[bool, Field(description="Also reads, writes, cycles, choices and numbers of calls.")] = (
         False
@@ -45,7 +48,7 @@ async def graph_validate(call: Call[ValidateParams]) -> JsonObject:
     if not args.spec and not args.graph_id:
         raise SourceRequired("say what to check: a spec, or the graph_id of a stored graph")
     spec = args.spec or (await catalog.get(args.graph_id, args.graph_version or None)).spec
-    found = await catalog.compiled(spec, level="structure" if args.level == "structure" else "semantic")
+    found = await catalog.compiled(spec, level=args.level)
     answer = _verdict(found, args.level)
     if found.graph is not None:
         answer |= {"graph_id": found.graph.name, "graph_version": found.graph.version}

@@ -35,7 +35,7 @@ GOOD: Spec = {
 MISTAKES: dict[str, Callable[[Spec], None]] = {}
 MENDED_BY_FIX = {
     "a misspelt field", "a field in the wrong place", "an edge to nowhere", "a misspelt type", "a misspelt entry",
-    "an end written small", "an edge twice", "a router without default", "a rule that can never hold",
+    "an end written small", "an edge twice", "a rule that can never hold",
     "a rule behind a wider one", "a prompt with an unknown placeholder", "a join of a key nobody writes",
     "a result nobody writes", "a quorum of more than there are", "another format's names for an edge",
     "a condition on an edge", "an edge beside a router", "a prompt that reads what comes later",
@@ -118,3 +118,16 @@ def test_the_graph_without_a_mistake_is_right(cli: Cli, tmp_path: Path) -> None:
     file.write_text(json.dumps(GOOD), encoding="utf-8")
     done = cli("validate", str(file), "--level", "strict")
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_default_is_put_in_where_only_the_strict_level_asks_what_then_becomes_of_the_result(
+    cli: Cli, tmp_path: Path
+) -> None:
+    spec = deepcopy(GOOD)
+    MISTAKES["a router without default"](spec)
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps(spec), encoding="utf-8")
+    assert cli("validate", str(file), "--fix", "--level", "strict").code == 1
+    assert json.loads(file.read_text(encoding="utf-8")) == spec
+    assert cli("validate", str(file), "--fix").code == 0
+    assert json.loads(file.read_text(encoding="utf-8"))["nodes"][5]["config"]["default"] == []

@@ -22,7 +22,9 @@ def told(raw: Any) -> Any:
 
 def test_who_reads_and_writes_what_and_what_must_run_before() -> None:
     found = told(spec([llm("a", "x"), {**llm("b", "y"), "prompt": "{x} {x} {z?}"}, put("c")], "a>b>c>END"))
-    assert found["nodes"]["b"] == {"reads": ["x", "z"], "writes": ["y"], "writes_current": False, "dominator": "a"}
+    assert found["nodes"]["b"] == {
+        "reads": ["x", "z"], "maybe_unwritten": [], "writes": ["y"], "writes_current": False, "dominator": "a",
+    }  # fmt: skip
     assert found["nodes"]["a"]["dominator"] is None
     assert (found["longest_path"], found["node_count"], found["unreachable"]) == (3, 3, [])
 

@@ -16,6 +16,7 @@ from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
 from agent_graph.settings import LIMITS_PREFIX, SETTINGS
 from agent_graph.settings.hosts import FIELDS, PREFIX
 from tests.docs.nodes_page import nodes_page
+from tests.docs.tools_page import tools_page
 
 FAMILIES = (
     errors.InvalidRequest, errors.NotFound, errors.Conflict, errors.Refused, errors.Upstream, errors.Corrupt,
@@ -188,6 +189,7 @@ _SENSES = {
 }
 
 PAGES = {
+    "tools": tools_page,
     "nodes": nodes_page,
     "errors": errors_page,
     "settings": settings_page,

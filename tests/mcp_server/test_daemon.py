@@ -142,6 +142,13 @@ async def test_a_daemon_that_nobody_uses_makes_room_for_one_that_fits() -> None:
         assert "wants another" in await asyncio.wait_for(running, ANSWER_S)
 
 
+async def test_one_that_somebody_started_stays_whoever_comes() -> None:
+    async with served() as here:
+        here.daemon = Daemon(here.deps, load({"data_dir": ":memory:"}, environ={}), stays=True)
+        refusal = await (await here.peer()).hello(version="99.0")
+        assert (refusal["error_code"], refusal["again"]) == ("DAEMON_VERSION_MISMATCH", False)
+
+
 async def test_nonsense_and_silence_cost_their_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_graph.mcp_server.daemon.HELLO_S", 0.05)
     async with served() as here:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from agent_graph.store.lock import lock_folder
 from tests.fakes.council import write_ready_answer, write_script
 from tests.mcp_server.conftest import ERAS, Assistant
 from tests.mcp_server.fronts import Fronts, daemon, end, fronts, gone, owner
-from tests.mcp_server.process import FRONT, GONE_S, Lines, call, environment, initialize, message_in
+from tests.mcp_server.process import FRONT, GONE_S, ROOT, Lines, call, environment, initialize, message_in
 from tests.mcp_server.whole_path import CORE, walk
 from tests.sizes import size
 from tests.tools.specs import echo, gated, keep
@@ -112,6 +113,30 @@ async def test_three_lines_are_enough_to_start_a_daemon_that_outlives_them(cold:
     assert cold.log.count("serving") == 1
 
 
+async def test_a_daemon_without_clients_and_work_goes_by_itself(cold: Fronts) -> None:
+    cold.env["AGENT_GRAPH_DAEMON_IDLE_MS"] = "200"
+    async with cold() as client:
+        await client.ready()
+        await client.tool(1, "graph_list")
+        handle = os.pidfd_open(cold.pid)
+        assert await client.end_of_input() == 0
+    await asyncio.to_thread(gone, handle)
+    assert "nothing to do" in cold.log
+    assert not (cold.folder / hello.SOCKET_NAME).exists()
+    assert owner(cold.folder) == 0
+
+
+async def test_a_front_that_runs_from_a_checkout_starts_a_daemon_from_there(script: Path, tmp_path: Path) -> None:
+    async with fronts(script, tmp_path / "data", {"PYTHONPATH": "", "PYTHONSAFEPATH": ""}) as here:
+        from_there = (
+            f"import os; os.chdir({str(ROOT)!r}); os.execv({sys.executable!r}, {list(FRONT)} + os.sys.argv[1:])"
+        )
+        async with here(command=(sys.executable, "-c", from_there)) as client:
+            await client.ready()
+            assert (await client.tool(1, "graph_list"))["ok"] is True
+            assert await client.end_of_input() == 0
+
+
 async def test_two_fronts_at_once_start_one_daemon(cold: Fronts) -> None:
     async with cold() as one, cold() as two, cold() as three:
         await asyncio.gather(*(client.ready() for client in (one, two, three)))
@@ -136,6 +161,21 @@ async def test_MC04_a_cancel_passes_during_a_wait(front: Fronts) -> None:
         assert (await client.tool(12, "graph_run_wait", run_id=run_id))["data"]["status"] == "completed"
         assert await client.end_of_input() == 0
         assert 7 not in [message.get("id") for message in client.seen]
+
+
+async def test_MC04_a_cancel_at_the_moment_of_the_answer_hurts_nobody(front: Fronts) -> None:
+    async with front() as client:
+        await client.ready()
+        run_id = await _gated_run(client)
+        for number in range(size(20, 200)):
+            await client.send(call(f"w{number}", "graph_run_wait", run_id=run_id, timeout_ms=number % 6))
+            await client.send(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": f"w{number}"}}
+            )
+            assert (await client.tool(f"g{number}", "graph_run_get", run_id=run_id))["data"]["status"] == "waiting"
+        ids = [message.get("id") for message in client.seen]
+        assert len(ids) == len(set(ids)), "no request was answered twice"
+        await client.tool("end", "graph_run_cancel", run_id=run_id, reason="enough")
 
 
 async def test_large_lines_pass_in_both_directions(front: Fronts) -> None:
@@ -349,6 +389,32 @@ async def test_a_killed_daemon_is_replaced_and_the_session_and_the_runs_go_on(co
         assert cold.pid != killed
         assert await client.end_of_input() == 0
         assert [message.get("id") for message in client.seen if "agent-graph-front" in str(message.get("id"))] == []
+
+
+async def test_a_daemon_killed_under_load_is_replaced_once_and_every_run_is_driven_to_its_end(cold: Fronts) -> None:
+    clients = size(3, 8)
+    async with AsyncExitStack() as stack:
+        fronts = [await stack.enter_async_context(cold()) for _ in range(clients)]
+        await asyncio.gather(*(client.ready() for client in fronts))
+        await fronts[0].tool("c", "graph_create", spec=echo())
+        started = {"graph_id": "echo", "input": "slow"}
+        runs = [
+            str((await client.tool(number, "graph_run_start", **started))["run_id"])
+            for client in fronts
+            for number in range(5)
+        ]
+        await _begun(fronts[0], runs[-1])
+        for client in fronts:
+            await client.send(call("wait", "graph_run_wait", run_id=runs[-1]))
+            await client.tool("there", "graph_run_list")
+        write_ready_answer(cold.script)
+        os.kill(cold.pid, signal.SIGKILL)
+        for client in fronts:
+            assert (await client.answer("wait"))["error"]["data"]["error_code"] == "DAEMON_LOST"
+        for number, run_id in enumerate(runs):
+            waited = await fronts[number % clients].tool(f"w{number}", "graph_run_wait", run_id=run_id)
+            assert waited["data"]["status"] == "completed", waited
+        assert cold.log.count("serving") == 2, "the first daemon and one more"
 
 
 async def test_a_daemon_that_is_stopped_says_so_and_the_next_request_starts_another(cold: Fronts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from mcp import Client
 
 from agent_graph import errors
 from agent_graph.mcp_server import proxy_facts
-from agent_graph.mcp_server.proxy_arguments import MEMORY, Arguments, default_folder, parse
+from agent_graph.mcp_server.proxy import Proxy
+from agent_graph.mcp_server.proxy_arguments import MEMORY, Arguments, default_folder, given, parse
 from agent_graph.mcp_server.proxy_book import Book, Message, refused
 from agent_graph.mcp_server.proxy_link import Link
 from agent_graph.mcp_server.server import build
@@ -108,6 +110,8 @@ def test_the_daemon_is_started_with_the_clients_flags(monkeypatch: pytest.Monkey
     found = parse(["--model", "-m", "--toolsets", "author", "--data-dir", "x"])
     assert found is not None
     assert found.command()[1:] == ["-P", "-m", "agent_graph", "daemon", "--detached", "--data-dir=x", "--model=-m"]
+    assert given(found.command()[6:]) == ({"data_dir": "x", "model": "-m"}, "")
+    assert given(Arguments({}, socket="/a=b").command()[6:]) == ({}, "/a=b")
     assert found.hello()["toolsets"] == "author"
     assert dict(found.hello()["asked"])["model"] == ["-m", "flag"]  # type: ignore[call-overload]  # it is a dict
 
@@ -141,6 +145,17 @@ def test_the_book_knows_what_is_open_and_what_to_say_again() -> None:
         ("resources/subscribe", "agent-graph-front:2"),
     ]  # fmt: skip
     assert not book.heard(b'{"jsonrpc":"2.0","id":"agent-graph-front:1","result":{}}')
+
+
+def test_a_daemon_that_dies_again_and_again_is_not_started_for_ever() -> None:
+    front = Proxy(Arguments({}))
+    started = []
+    for _ in range(5):
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        front._gone(Link(ours, b"", 1), "")
+        started.append(front._lost)
+    assert started == [True, True, True, False, False]
 
 
 def test_an_initialize_that_was_lost_is_not_said_again() -> None:

@@ -6,9 +6,12 @@ import json
 import random
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agent_graph.core.compile import compile_graph
+from agent_graph.core.graph import Graph
 from tests.core import specs as s
 
 Json = dict[str, Any]
@@ -18,6 +21,20 @@ CORPUS = [
     for path in sorted((Path(__file__).parent.parent / "checker" / "sound").glob("*.json"))
 ]
 MUTATIONS: dict[str, Mutation] = {}
+DEEP = 9
+"""How many graphs stand inside one another in the deepest of `stored`."""
+
+
+@cache
+def stored() -> dict[tuple[str, str], Graph]:
+    """Graphs that the mutated ones may name: each runs the one before it."""
+    found: dict[tuple[str, str], Graph] = {}
+    for level in range(DEEP):
+        inner = {"id": "s", "type": "subgraph", "config": {"graph_name": f"deep{level - 1}"}}
+        graph = compile_graph({**s.spec([inner if level else s.llm("a")]), "name": f"deep{level}"}, stored=found).graph
+        assert graph is not None
+        found[graph.name, ""] = graph
+    return found
 
 
 def mutated(code: str, seed: int) -> Json:
@@ -168,6 +185,12 @@ def own_subgraph(rng: random.Random, spec: Json) -> None:
     before(rng, spec, [{"id": "t", "type": "subgraph", "config": {"graph_name": spec["name"]}}], exits="t")
 
 
+@makes("NESTING_TOO_DEEP")
+def too_deep(rng: random.Random, spec: Json) -> None:
+    node = {"id": "t", "type": "subgraph", "config": {"graph_name": f"deep{DEEP - 1}"}}
+    before(rng, spec, [s.put("w", f"of{rng.randrange(99)}"), node], "w>t", exits="t")
+
+
 @makes("REGEX_INVALID")
 def bad_regex(rng: random.Random, spec: Json) -> None:
     rule = {"path": "k", "op": "regex", "value": rng.choice(["(", "a**", "(?=x)", "[z-a]"]), "targets": ["END"]}
@@ -302,6 +325,17 @@ def few(rng: random.Random, spec: Json) -> None:
 def early(rng: random.Random, spec: Json) -> None:
     key = f"late{rng.randrange(99)}"
     before(rng, spec, [{**s.llm("a"), "prompt": f"use {{{key}}}"}, s.put("b", key)], "a>b", exits="b")
+
+
+@makes("KEY_MAYBE_UNWRITTEN")
+def unsure(rng: random.Random, spec: Json) -> None:
+    key = f"sometimes{rng.randrange(99)}"
+    nodes = [s.router("r", ["w"], default=["j"]), s.put("w", key), {**s.llm("j"), "prompt": f"use {{{key}}}"}]
+    if rng.random() < 0.5:  # or only from the second round on
+        back = s.router("b", ["j"], default=[spec["entry"]])
+        before(rng, spec, [nodes[2], s.put("w", key), back], "j>w>b")
+        return
+    before(rng, spec, nodes, "w>j", exits="j")
 
 
 @makes("PROMPT_PLACEHOLDER_UNKNOWN")

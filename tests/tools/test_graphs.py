@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_graph.core.limits import DEFAULTS
+from agent_graph.tools.deps import Caller
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import echo, gated, keep
 
@@ -260,3 +261,14 @@ async def test_a_graph_that_is_not_there_is_told_with_what_was_probably_meant(to
     assert await told("kep") == "there is no graph 'kep'; did you mean 'keep'?"
     assert "that is a template: make a graph of it first (graph_create" in await told("council_deliberation")
     assert "only with register: true" in await told("zzz")
+
+
+async def test_a_model_deletes_no_graph_where_that_is_the_operators(tools: Tools) -> None:
+    await tools.ok("graph_create", spec=keep())
+    strict = Tools(replace(tools.deps, deletion="operator"))
+    refusal = await strict.refused("graph_create", action="delete", graph_id="keep")
+    assert (refusal["error_code"], refusal["retryable"]) == ("AUTHENTICATED_OPERATOR_REQUIRED", False)
+    assert (await strict.ended("keep", "x"))["status"] == "completed"
+    operator = Tools(strict.deps, Caller("cli", "a test"))
+    assert (await operator.ok("graph_create", action="delete", graph_id="keep"))["action"] == "delete"
+    assert (await tools.ok("graph_list"))["graphs"] == []

@@ -30,6 +30,7 @@ class Branches:
     several: frozenset[int]
     """Nodes whose choices do not exclude each other."""
     depth: list[int] = field(default_factory=list)
+    _spans: list[tuple[int, int]] = field(default_factory=list)
 
     def exclusive(self, left: int, right: int) -> bool:
         """No run fires both."""
@@ -49,6 +50,13 @@ class Branches:
             return False
         node = self.owner[a - self.count]
         return node not in self.several and not self.repeats >> node & 1
+
+    def passes(self, one: int, node: int) -> bool:
+        """Every way to `node` passes `one`, or it is that node."""
+        if not self._spans:
+            self._spans = _spans(self.above)
+        (first, last), (place, _) = self._spans[one], self._spans[node]
+        return first <= place <= last
 
     def dominators(self, node: int) -> Iterator[int]:
         """The nodes that every way to `node` passes, nearest first, without itself."""
@@ -97,6 +105,27 @@ def _depths(above: Sequence[int]) -> list[int]:
             known += 1
             depth[at] = known
     return depth
+
+
+def _spans(above: Sequence[int]) -> list[tuple[int, int]]:
+    """By node of the tree: the numbers of what lies below it, itself the first."""
+    below: list[list[int]] = [[] for _ in above]
+    roots: list[int] = []
+    for node, parent in enumerate(above):
+        (below[parent] if parent != NONE else roots).append(node)
+    order: list[int] = []
+    open_ = roots
+    while open_:
+        order.append(node := open_.pop())
+        open_ += below[node]
+    spans = [(NONE, NONE)] * len(above)
+    size = [1] * len(above)
+    for number in range(len(order) - 1, NONE, -1):
+        node = order[number]
+        spans[node] = (number, number + size[node] - 1)
+        if above[node] != NONE:
+            size[above[node]] += size[node]
+    return spans
 
 
 def _repeating(built: Topology, ways: Sequence[Selections]) -> int:

@@ -70,7 +70,7 @@ def unanswered_reads(shape: Shape) -> Iterator[Issue]:
         seen: set[Path] = set()
         for read in shape.reads[place]:
             path = plain(read.path)
-            if path in seen or _answered(shape, place, read.path, path):
+            if path in seen or answered(shape, place, read.path, path):
                 continue
             seen.add(path)
             names = names or _Names([*dict.fromkeys((*shape.keys.names(), *shape.index))], _COMPARED)
@@ -78,8 +78,8 @@ def unanswered_reads(shape: Shape) -> Iterator[Issue]:
             yield from _issues(sought, place, path)
 
 
-def _answered(shape: Shape, place: int, text: str, path: Path) -> bool:
-    """Somebody upstream writes it, or it is known to be in the input."""
+def answered(shape: Shape, place: int, text: str, path: Path) -> bool:
+    """Whether the read is answered: somebody upstream writes it, or it is known to be in the input."""
     node = shape.nodes[place]
     if node.type == "join" and text in shape.index:
         writer = shape.index[text]
@@ -119,8 +119,9 @@ def _issues(sought: _Sought, place: int, path: Path) -> Iterator[Issue]:
     if (is_join and read.path in shape.index) or path[0] in BOOKS:
         yield _of_node(sought, place, path)
         return
-    writers = members(shape.keys.writers(path))
-    if writers:
+    writing = shape.keys.writers(path)
+    if writing:
+        writers = members(writing)
         if not read.optional or node.type in (*_ASKING, "join"):
             yield _too_late(sought, writers)
     elif is_join:
@@ -182,7 +183,8 @@ def _too_late(sought: _Sought, writers: list[int]) -> Issue:
     message = f'"{sought.node.id}" reads {sought.shown}, and {why}: there is nothing yet'
     related = tuple(node.pointer() for node in nodes if isinstance(node, ParsedNode))
     return Issue("KEY_READ_BEFORE_WRITE", message, severity="warning", related=related, node_id=sought.node.id,
-                 pointer=sought.node.pointer(sought.read.pointer), fix=_optional(sought))  # fmt: skip
+                 pointer=sought.node.pointer(sought.read.pointer),
+                 fix=optional_fix(sought.node, sought.read))  # fmt: skip
 
 
 def _of_node(sought: _Sought, place: int, path: Path) -> Issue:
@@ -217,38 +219,38 @@ def _of_node(sought: _Sought, place: int, path: Path) -> Issue:
 
 def _placeholders(sought: _Sought) -> bool:
     """The read stands in a text with placeholders."""
-    _, text = _text(sought)
+    _, text = _text(sought.node, sought.read)
     return "{" + sought.read.path in text
 
 
-def _text(sought: _Sought) -> tuple[str, str]:
+def _text(node: ParsedNode, read: Read) -> tuple[str, str]:
     """(its pointer in the spec, the string) that holds the read; empty where that is not one string."""
-    at = sought.node.pointer(sought.read.pointer)
-    value: Any = sought.node.minimal.get("config", {})
-    for step in sought.read.pointer.split("/")[1:]:
+    at = node.pointer(read.pointer)
+    value: Any = node.minimal.get("config", {})
+    for step in read.pointer.split("/")[1:]:
         value = value[int(step)] if isinstance(value, list) else value[step.replace("~1", "/").replace("~0", "~")]
     if isinstance(value, str):
         return at, value
     for name in ("template", "path", "value_path", "from") if isinstance(value, Mapping) else ():
         text = value.get(name)
-        if isinstance(text, str) and (text == sought.read.path or "{" + sought.read.path in text):
+        if isinstance(text, str) and (text == read.path or "{" + read.path in text):
             return f"{at}/{name}", text
     return at, ""
 
 
 def _renamed(sought: _Sought) -> tuple[JsonObject, ...]:
     """The near name in place of the unknown one, where a string holds it as a whole or in braces."""
-    at, text = _text(sought)
+    at, text = _text(sought.node, sought.read)
     mended = sought.near if text == sought.read.path else text
     for ending in ("}", "?}", "|json}"):
         mended = mended.replace("{" + sought.read.path + ending, "{" + sought.near + ending)
     return ({"op": "replace", "path": at, "value": mended},) if mended != text else ()
 
 
-def _optional(sought: _Sought) -> tuple[JsonObject, ...]:
+def optional_fix(node: ParsedNode, read: Read) -> tuple[JsonObject, ...]:
     """``{x?}`` for ``{x}``."""
-    at, text = _text(sought)
-    mended = text.replace("{" + sought.read.path + "}", "{" + sought.read.path + "?}")
+    at, text = _text(node, read)
+    mended = text.replace("{" + read.path + "}", "{" + read.path + "?}")
     return ({"op": "replace", "path": at, "value": mended},) if mended != text else ()
 
 

@@ -129,7 +129,7 @@ class Reasoning:
         """[] = it never holds; the rules of which one always holds when it does; None = it may be reached."""
         before: set[int] = set()
         try:
-            for point in self._points(one.paths):
+            for point in self._points(one):
                 for assumed in self._assumptions(one.questions, point):
                     if not self._verdict(one.predicate, point, assumed):
                         continue
@@ -141,8 +141,13 @@ class Reasoning:
             return None
         return sorted(before)
 
-    def _points(self, paths: Sequence[str]) -> Iterator[Point]:
-        size = 1
+    def _points(self, one: Rule) -> Iterator[Point]:
+        """Every combination of samples of what the rule reads; of a rule of one question those where it may hold."""
+        paths, size = one.paths, 1
+        row = self._row(one)
+        if row is not None:
+            yield from ({paths[0]: at} for at, holds in enumerate(row) if holds is not False)
+            return
         for path in paths:
             size *= len(self.at[path])
         if len(paths) > 1 and size > _POINTS:
@@ -157,9 +162,23 @@ class Reasoning:
             return min(known, default=None)
         return next((j for j in range(place) if self._verdict(self.rules[j].predicate, point, assumed)), None)
 
+    def _row(self, one: Rule) -> list[bool | None] | None:
+        """By sample of its path, whether a rule of one question holds; None where it asks more."""
+        kind, inner = one.predicate
+        if kind not in ("holds", "fails"):
+            return None
+        row = self._told_of(inner)
+        return row if kind == "holds" else [None if told is None else not told for told in row]
+
     def _note(self, place: int, one: Rule) -> None:
+        plain = self._row(one)
         for path in one.paths:
             row = self.first[path]
+            if plain is not None:
+                self.first[path] = [
+                    place if known is None and holds else known for known, holds in zip(row, plain, strict=True)
+                ]
+                continue
             for at, known in enumerate(row):
                 if known is None and self._verdict(one.predicate, {path: at}, {}):
                     row[at] = place
@@ -208,11 +227,14 @@ class Reasoning:
         at = point.get(question.path)
         if at is None:
             return None
+        return self._told_of(question)[at]
+
+    def _told_of(self, question: Question) -> list[bool | None]:
         row = self.told.get(question)
         if row is None:
             row = self.told[question] = settled(question, self.at[question.path])
             self.left -= len(row)
-        return row[at]
+        return row
 
     def _verdict(self, predicate: Predicate, point: Point, assumed: Assumed) -> bool | None:
         """Whether it holds at a point under assumptions; None = not known."""

@@ -16,7 +16,7 @@ from agent_graph.core.patch import PatchFailed, applied
 
 WORK: Final = 400_000
 """Characters of specs checked again in all, at most, to try repairs."""
-LEAST: Final = 3
+LEAST: Final = 1
 MOST: Final = 200
 """Repairs tried however large the graph is, and however small."""
 

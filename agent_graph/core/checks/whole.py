@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import conflicts, cycles, iterations, results
-from agent_graph.core.checks import acting, cheapest, endings, outcomes, quorums, reading, rounds, routing
+from agent_graph.core.checks import acting, cheapest, endings, outcomes, quorums, reading, rounds, routing, unsure
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
@@ -28,8 +28,9 @@ class Judged:
     issues: list[Issue]
 
 
-def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
-    """Every issue of the graph as a whole, and what is stored with its version."""
+def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology, *, strict: bool = False) -> Judged:
+    """Every issue of the graph as a whole, and what is stored with its version; `strict`: also what only may go
+    wrong."""
     top: Any = parsed.top
     ways = wiring.ways(built)
     least = iterations.default_bound(iterations.loop_bounds(wiring), built)
@@ -48,6 +49,7 @@ def judge(parsed: ParsedSpec, wiring: Wiring, built: Topology) -> Judged:
     issues += cheapest.below_shortest(wiring, ways, budgets=top.get("budgets", {}))
     issues += [*racing, *ambiguous]
     issues += _of(shape)
+    issues += unsure.unsure_reads(shape) if strict else ()
     compiled: JsonObject = {
         "topology": built.to_json(),
         "max_iterations": bound,

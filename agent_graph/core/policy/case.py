@@ -80,10 +80,9 @@ class Case:
     @cached_property
     def calls(self) -> Mapping[str, Any]:
         """Model calls of a run: {worst, likely, least}; `worst` is None where nothing in the graph bounds them."""
-        from agent_graph.core.facts import facts  # here: few profiles ask
+        from agent_graph.core.facts import model_calls  # here: few profiles ask
 
-        found: Any = facts(self.graph)["model_calls"]
-        return found  # type: ignore[no-any-return]  # an object in all facts
+        return model_calls(self.graph)
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
