@@ -11,7 +11,7 @@ import pytest
 from agent_graph.cli.desk import Desk
 from agent_graph.errors import StoreBusy
 from agent_graph.settings import Settings, load
-from agent_graph.tools.socket_wire import listening
+from agent_graph.tools.socket_wire import SOCKET_NAME, listening
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def dying(settings: Settings, data_dir: Path) -> AsyncIterator[asyncio.Ser
             server.close()
         writer.close()
 
-    server = await asyncio.start_unix_server(hear, sock=listening(data_dir))
+    server = await asyncio.start_unix_server(hear, sock=listening(data_dir / SOCKET_NAME))
     yield server
     server.close()
 
