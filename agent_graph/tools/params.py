@@ -82,7 +82,7 @@ BudgetsParam = Annotated[
     Any,
     WithJsonSchema({
         "type": "object",
-        "description": "What the run may use; of these and the graph's own the lower holds. on_budget pause asks a person.",
+        "description": "What the run may use; beside the graph's own; the lower holds. on_budget pause asks a person.",
         "properties": {
             **{name: {"type": "integer", "minimum": 1} for name in MEANING},
             "on_budget": {"enum": ["fail", "pause"], "type": "string"},
