@@ -146,7 +146,8 @@ def test_tests_stand_where_the_code_stands() -> None:
 
 def test_every_dependency_is_imported_and_every_import_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {_import_name(line) for line in [*project["dependencies"], *project["optional-dependencies"]["local"]]}
+    optional = project["optional-dependencies"]
+    declared = {_import_name(line) for line in [*project["dependencies"], *optional["draw"], *optional["local"]]}
     found = {name for path in MODULES for name in imported(path)} - set(sys.stdlib_module_names) - {"agent_graph"}
     assert found - {"pydantic_core"} == declared, "pydantic_core is one with pydantic"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from agent_graph.cli.output import (
     DONE,
     finish,
     give,
+    give_bytes,
     give_json,
     one_line,
     pretty,
@@ -43,7 +45,8 @@ def render(
     ] = "",
     *, run_id: Annotated[str, typer.Option("--run", metavar="RUN", help="Draw how this run went.")] = "",
     param: Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE")] = None,
-    kind: Annotated[str, typer.Option("--format", help="mermaid or json.")] = "mermaid",
+    kind: Annotated[str, typer.Option("--format", help="mermaid, json; by the extra `draw` svg, png, ascii.")]
+    = "mermaid",
     direction: Annotated[str, typer.Option(help="TD, LR, BT or RL.")] = "TD",
     details: Annotated[bool, typer.Option("--details", help="Show what the nodes are configured to do.")] = False,
     output: OutFile = None, as_json: AsJson = False, data_dir: DataDir = "",
@@ -70,8 +73,10 @@ def render(
         data: Any = answer["data"]
         if as_json:
             give_json(answer, to=output)
+        elif kind == "png":
+            give_bytes(b64decode(data["data"]), to=output)
         else:
-            give(data["text"] if kind == "mermaid" else pretty(data), to=output)
+            give(pretty(data) if kind == "json" else data["text"], to=output)
         return DONE
 
     finish(work(), as_json=as_json)

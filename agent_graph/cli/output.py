@@ -65,9 +65,16 @@ def give(text: str, *, to: Path | None = None) -> None:
     `OutputLost` when stdout cannot, BrokenPipeError when its reader has gone.
     """
     text = text if text.endswith("\n") else text + "\n"
+    if to is None and sys.stdout is not None and sys.stdout.isatty():
+        text = plain(text)
+    give_bytes(text.encode(), to=to)
+
+
+def give_bytes(data: bytes, *, to: Path | None = None) -> None:
+    """The same for what is no text. Raises what `give` raises."""
     if to is not None:
         try:
-            to.write_bytes(text.encode())
+            to.write_bytes(data)
         except OSError as error:
             raise InvalidArgument(f"{to} cannot be written: {error.strerror}", argument="output") from error
         return
@@ -75,7 +82,7 @@ def give(text: str, *, to: Path | None = None) -> None:
         raise OutputLost("it is closed")
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write((plain(text) if sys.stdout.isatty() else text).encode())
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise

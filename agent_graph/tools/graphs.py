@@ -26,6 +26,8 @@ from agent_graph.errors import (
 from agent_graph.tools import pages, views
 from agent_graph.tools.drawing import colours
 from agent_graph.tools.params import Cursor, GraphId, GraphVersion, JsonObjectParam, Key, Limit, Params
+from agent_graph.tools.parts import Offset
+from agent_graph.tools.pictures import picture
 from agent_graph.tools.registry import Call, tool
 
 OptionalGraphId = Annotated[str, Field(max_length=64, description="Id (name) of a stored graph.")]
@@ -184,18 +186,20 @@ class RenderParams(Params):
     graph_id: OptionalGraphId = ""
     graph_version: GraphVersion = ""
     spec: SpecParam = Field(default_factory=dict)
-    format: Annotated[Literal["mermaid", "json"], Field(description="mermaid text, or nodes and edges as JSON.")] = (
-        "mermaid"
-    )
+    format: Annotated[
+        Literal["mermaid", "json", "svg", "png", "ascii"],
+        Field(description="mermaid text; nodes and edges as JSON; or drawn, by the extra `draw`."),
+    ] = "mermaid"
     include_details: Annotated[bool, Field(description="Show what nodes are configured to do, redacted.")] = False
     run_id: Annotated[str, Field(max_length=100, description="Colour the drawing by how this run went.")] = ""
     direction: Annotated[Literal["TD", "LR", "BT", "RL"], Field(description="Which way the drawing grows.")] = "TD"
+    offset: Offset = 0
 
 
 @tool(
     "graph_render", RenderParams, title="Draw a graph", scope="runs:read", read_only=True, idempotent=True,
-    description="""Draw a graph as Mermaid text (default) or as JSON. Give graph_id, or spec, or run_id to colour a
-    run's graph by status with the ways it took. Example: {"graph_id": "my_council"}""",
+    description="""Draw a graph as Mermaid text (default), as JSON, or as a picture (svg, png, ascii). Give graph_id, or
+    spec, or run_id to colour a run's graph by status with the ways it took. Example: {"graph_id": "my_council"}""",
 )  # fmt: skip
 async def graph_render(call: Call[RenderParams]) -> JsonObject:
     args = call.args
@@ -209,8 +213,12 @@ async def graph_render(call: Call[RenderParams]) -> JsonObject:
         statuses=marks.statuses if marks else None, taken=marks.taken if marks else None,
         firings=marks.firings if marks else None, failed=marks.failed if marks else None,
     )  # fmt: skip
+    shown: JsonObject = {"text": drawn.text}
+    if args.format != "mermaid":
+        nodes = len(graph.nodes)
+        shown = await picture(call, drawn.text, kind=args.format, nodes=nodes, offset=args.offset)
     return {
-        "graph_id": graph.name, "graph_version": graph.version, "format": "mermaid", "text": drawn.text,
+        "graph_id": graph.name, "graph_version": graph.version, "format": args.format, **shown,
         "counts": dict(drawn.counts), "warnings": list(drawn.warnings),
     }  # fmt: skip
 

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 Envelope: TypeAlias = JsonObject
 P = TypeVar("P", bound=BaseModel)
+PNG = "image/png"
+"""The media type of an answer that is a picture."""
 AROUND_BYTES = 1024
 """Bytes of an envelope around its ``data``."""
 OWN = "\n"
@@ -197,8 +199,8 @@ def checked(found: Tool, arguments: Mapping[str, Any], *, limits: Limits) -> Bas
 
 def success(data: JsonObject, *, max_bytes: int = 0) -> Envelope:
     """The envelope of an answer; ids inside `data` are repeated beside it. It is cut to `max_bytes` when that is not
-    0."""
-    if max_bytes:
+    0; a picture is whole or none, and a client is not shown it as text."""
+    if max_bytes and data.get("media_type") != PNG:
         data = fitted(data, max_bytes=max_bytes - AROUND_BYTES)
     return {"ok": True, "data": data, **{k: data[k] for k in ("graph_id", "graph_version", "run_id") if data.get(k)}}
 

@@ -101,6 +101,11 @@ def test_a_graph_is_drawn_from_a_template_a_file_the_store_and_a_run(
     assert cli("render", "two_steps", "--format", "json").json["entry"] == "draft"
     assert cli("render", "two_steps", "--json").json["data"]["format"] == "mermaid"
     assert cli("render", "two_steps", "-o", str(tmp_path / "graph.mmd")).out == b""
+    assert cli("render", "two_steps", "--format", "svg").out.startswith(b"<svg ")
+    assert b"draft" in cli("render", "two_steps", "--format", "ascii").out
+    assert cli("render", "two_steps", "--format", "png", "-o", str(tmp_path / "graph.png")).out == b""
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+    assert cli("render", "two_steps", "--format", "png").out.startswith(b"\x89PNG")
     assert (tmp_path / "graph.mmd").read_text(encoding="utf-8").startswith("flowchart TD")
 
 

@@ -225,7 +225,7 @@ async def test_render_of_a_run_is_coloured_by_it(tools: Tools) -> None:
         ({"graph_id": "keep", "spec": keep()}, "RENDER_SOURCE_AMBIGUOUS"),
         ({"run_id": "run-1", "spec": keep()}, "RENDER_SOURCE_AMBIGUOUS"),
         ({"run_id": "run-1"}, "RUN_NOT_FOUND"),
-        ({"graph_id": "keep", "format": "svg"}, "INVALID_ARGUMENT"),
+        ({"graph_id": "keep", "format": "gif"}, "INVALID_ARGUMENT"),
         ({"graph_id": "keep", "direction": "UP"}, "INVALID_ARGUMENT"),
         ({"spec": {**keep(), "nodes": []}}, "SPEC_INVALID"),
     ],
