@@ -80,7 +80,7 @@ def vote(run: Run, approval_id: str, ballot: Ballot, *, now_ms: int) -> tuple[e.
     decision = ballot.decision
     if decision in FOR:
         decision = "edit" if gate.edited or decision == "edit" else "approve"
-        others = {_identity(one) for one in _approvals(gate, subject_digest)}
+        others = set() if ballot.decision == "edit" else {_identity(one) for one in _approvals(gate)}
         if len(others | {_identity(paper)}) < gate.quorum:
             return tuple(facts)
     facts.append(e.ApprovalDecided(gate.firing, approval_id, decision, ballot.note, ballot.by, ballot.via))
@@ -89,7 +89,7 @@ def vote(run: Run, approval_id: str, ballot: Ballot, *, now_ms: int) -> tuple[e.
 
 def missing(gate: Gate) -> int:
     """How many more people have to approve what it asks about now."""
-    have = {_identity(one) for one in _approvals(gate, gate.subject_digest)}
+    have = {_identity(one) for one in _approvals(gate)}
     return max(0, gate.quorum - len(have))
 
 
@@ -162,7 +162,7 @@ def _check_seen(gate: Gate, ballot: Ballot) -> None:
             message = "what would happen is not what the subject_digest names, or not any more; look at it again"
         raise ApprovalStale(message, approval_id=gate.approval_id, subject_digest=gate.subject_digest)
     if ballot.decision == "approve":
-        mine = [one for one in _approvals(gate, gate.subject_digest) if _identity(one) == _plain(_name(ballot))]
+        mine = [one for one in _approvals(gate) if _identity(one) == _plain(_name(ballot))]
         if mine:
             message = f"{_name(ballot)} has approved this already; {missing(gate)} more have to"
             raise ApprovalAlreadyVoted(message, approval_id=gate.approval_id, vote=mine[0])
@@ -192,9 +192,10 @@ def _paper(ballot: Ballot, subject_digest: str) -> JsonObject:
     return body
 
 
-def _approvals(gate: Gate, subject_digest: str) -> list[JsonObject]:
-    """The votes for exactly this subject."""
-    return [one for one in gate.votes if one["decision"] in FOR and one.get("subject_digest") == subject_digest]
+def _approvals(gate: Gate) -> list[JsonObject]:
+    """The votes for what it asks about now: from the latest edit on, also where that brought back an earlier one."""
+    edits = [place for place, one in enumerate(gate.votes) if one["decision"] == "edit"]
+    return [one for one in gate.votes[edits[-1] if edits else 0 :] if one["decision"] in FOR]
 
 
 def _name(ballot: Ballot) -> str:

@@ -35,7 +35,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 17
+FORMAT = 18
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -61,6 +61,7 @@ def dump(run: Run) -> bytes:
     body["closing"] = [*run.closing]
     body["losing"] = [*run.losing]
     body["met"] = [to_json(fact) for fact in run.met]
+    body["barriers"] = [to_json(fact) for fact in run.barriers.values()]
     body["frames"] = [_frame_out(frame) for frame in run.frames.values()]
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     return packed.pack(text, run.input).encode()  # an input's pictures are in the state too, and in every item's
@@ -87,6 +88,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
     run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
     run.closing = dict.fromkeys(body["closing"])
     run.losing = dict.fromkeys(body["losing"])
+    run.barriers = {fact["node"]: from_json(fact) for fact in body["barriers"]}  # type: ignore[misc]  # as above
     run.met = [from_json(fact) for fact in body["met"]]  # type: ignore[misc]  # nothing else is kept there
     for item in body["frames"]:
         _frame_in(run, _frame_of(graph, run, item), item)

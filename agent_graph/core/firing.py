@@ -138,6 +138,12 @@ class Firing:
     answers: list[Answer] = field(default_factory=list)
     approval_id: str = ""
     """The gate's pending approval."""
+    barred: bool = False
+    """A gate was placed before it, and it may not begin; it holds no place."""
+    cleared: bool = False
+    """A person has let it pass there."""
+    refusal: JsonObject | None = None
+    """The error it ends with, for it may not pass."""
     lost: bool = False
     """It has failed, and holds its place in the frame until its branch is ended."""
     closed_by: tuple[str, ...] | None = None

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agent_graph.core import budget_folds, budgets, early, gate_folds, lost_branches, mutexes, tool_facts, waits
+from agent_graph.core import (
+    barriers,
+    budget_folds,
+    budgets,
+    early,
+    gate_folds,
+    lost_branches,
+    mutexes,
+    tool_facts,
+    waits,
+)
 from agent_graph.core import events as e
 from agent_graph.core.effects import MISSING, Done, ModelAnswer, Write, answer_from_json
 from agent_graph.core.frame_tree import fail, forget, open_frames, put_up_with, settle, spread, time_over
@@ -276,6 +286,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.JoinClosed: _told,
     e.ItemsClosed: _told,
     e.FiringCancelled: _firing_cancelled,
+    e.GatePlaced: barriers.placed,
     e.ApprovalOpened: gate_folds.opened,
     e.ApprovalVoted: gate_folds.voted,
     e.ApprovalReminded: gate_folds.reminded,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from agent_graph.core import budget_folds
+from agent_graph.core import barriers, budget_folds
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import ApprovalAnswer
@@ -102,6 +102,9 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:
         firing.approval_id = ""
+        if firing.barred:  # it asks whether it may begin, and its node hears nothing of that
+            barriers.answered(run, firing, answer)
+            return
         subject = gate.subject if answer.decision == "edit" else None
         firing.answers.append(replace(answer, round=gate.round, subject=subject))
         run.open[firing.path] = firing

@@ -42,6 +42,8 @@ def _let_be(run: Run, frame: Frame) -> None:
 
 def enter(run: Run, firing: Firing) -> None:
     """A firing wants its first step, or a place before that."""
+    if firing.declared.id in run.barriers and not firing.cleared:
+        firing.barred = True
     if is_placed(firing):
         run.queue[firing.path] = firing
     else:
@@ -49,8 +51,8 @@ def enter(run: Run, firing: Firing) -> None:
 
 
 def is_placed(firing: Firing) -> bool:
-    """Whether its effect holds a place."""
-    return firing.declared.type in PLACED
+    """Whether its effect holds a place; who may not begin holds none."""
+    return firing.declared.type in PLACED and not firing.barred
 
 
 def give(run: Run) -> None:

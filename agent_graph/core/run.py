@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from agent_graph.core.budgets import Ledger
-from agent_graph.core.events import Fact, WriteConflict
+from agent_graph.core.events import Fact, GatePlaced, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
@@ -156,6 +156,8 @@ class Run:
     latest firing put up with items that failed."""
     gates: dict[str, Gate] = field(default_factory=dict)
     """The approvals of the run by id."""
+    barriers: dict[str, GatePlaced] = field(default_factory=dict)
+    """By node id: the gate that was placed before it while the run was under way."""
     reminders: dict[str, int] = field(default_factory=dict)
     """By approval that is open: when its end is to be told of beforehand, in milliseconds UTC; none once it was."""
     usage: Usage = field(default_factory=Usage)

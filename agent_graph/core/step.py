@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from agent_graph.core import barriers, spending, tool_facts
 from agent_graph.core import events as e
-from agent_graph.core import spending, tool_facts
 from agent_graph.core.asking import asked
 from agent_graph.core.early import outermost
 from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
@@ -48,6 +48,8 @@ Action: TypeAlias = Record | Perform
 
 def step(run: Run, firing: Firing) -> list[Action]:
     """Ask a firing's node what to do now."""
+    if firing.barred:
+        return [Record(fact) for fact in barriers.asked(run, firing)]
     actions: list[Action] = []
     attempt = firing.attempt or 1
     if run.ledger is not None and (fact := spending.for_node(run.ledger, firing)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from agent_graph.core import approval, signals, waits
+from agent_graph.core import approval, barriers, signals, waits
 from agent_graph.core import events as e
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.graph import Graph
@@ -67,6 +67,29 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceGate:
+    """Have firings of a node that have not begun ask a person first; `graph` is the run's."""
+
+    graph: Graph
+    node: str
+    prompt: str
+    expiry_ms: int
+    audience: tuple[str, ...]
+    decisions: tuple[str, ...]
+    by: str
+    via: str
+    answer: Answer | None = None
+
+    def facts(self, run: Run, now_ms: int) -> tuple[e.Fact, ...]:  # noqa: ARG002  (a gate takes no time)
+        return (
+            barriers.place(
+                self.graph, run, self.node, prompt=self.prompt, expiry_ms=self.expiry_ms, audience=self.audience,
+                decisions=self.decisions, by=self.by, via=self.via,
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """Record what the clock has ended: gates, timers and waits for a message."""
 
@@ -104,4 +127,4 @@ class Interrupt:
         return (e.RunInterrupted(self.reason),)
 
 
-Command: TypeAlias = Cancel | Decide | Signal | Expire | Resume | Interrupt
+Command: TypeAlias = Cancel | Decide | Signal | PlaceGate | Expire | Resume | Interrupt

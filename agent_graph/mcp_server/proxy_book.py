@@ -32,8 +32,10 @@ class Message:
             body = json.loads(line)
         self.body: dict[str, Any] = body if isinstance(body, dict) else {}
         self.method = self.body.get("method") if isinstance(self.body.get("method"), str) else ""
-        self.id = _key(self.body["id"]) if self.method and "id" in self.body else ""
-        """The id of a request as JSON, "" for all else."""
+        given = self.body.get("id")
+        asks = self.method and isinstance(given, int | str) and not isinstance(given, bool)
+        self.id = _key(given) if asks else ""
+        """The id of a request as JSON, "" for all else: under another id the daemon answers nobody."""
 
     @property
     def params(self) -> dict[str, Any]:

@@ -82,11 +82,10 @@ BudgetsParam = Annotated[
     Any,
     WithJsonSchema({
         "type": "object",
-        "description": "What the run may use, beside the graph's own budgets; the lower bound holds.",
+        "description": "What the run may use; beside the graph's own; the lower holds. on_budget pause asks a person.",
         "properties": {
-            **{name: {"type": "integer", "minimum": 1, "description": said} for name, said in MEANING.items()},
-            "on_budget": {"enum": ["fail", "pause"], "type": "string",
-                          "description": "What follows when something is used up: pause asks a person for more."},
+            **{name: {"type": "integer", "minimum": 1} for name in MEANING},
+            "on_budget": {"enum": ["fail", "pause"], "type": "string"},
         },
         "additionalProperties": False,
     }),

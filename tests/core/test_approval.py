@@ -278,6 +278,15 @@ def test_a_second_edit_starts_from_the_first_and_what_was_asked_about_is_kept() 
     assert cast(at, name, "Ann", subject_digest=digest("best")) == "approved"
 
 
+def test_an_edit_that_brings_an_earlier_subject_back_starts_anew_too() -> None:
+    at, name = gated(quorum=2, **EDITS)
+    for by, value in (("Bob", "better"), ("Ann", "hello"), ("Ann", "better")):
+        patch = ({"op": "replace", "path": "", "value": value},)
+        seen = at.run.gates[name].subject_digest
+        assert cast(at, name, by, "edit", patch=patch, subject_digest=seen) == "pending"
+    assert cast(at, name, "Bob", subject_digest=digest("better")) == "approved"
+
+
 def test_a_vote_against_needs_no_digest_but_is_held_to_one_it_gives() -> None:
     at, name = gated(quorum=2, on_reject="continue", **EDITS)
     cast(at, name, "Bob", "edit", patch=REWRITE)

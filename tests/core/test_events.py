@@ -49,6 +49,8 @@ SAMPLES: list[e.Fact] = [
     e.TimerSet("a#1", 250),
     e.TimerSet("a#1", until_ms=5),
     e.TimerFired("a#1"),
+    e.GatePlaced("a", "May it?", 5),
+    e.GatePlaced("a", "May it?", 5, ("legal",), ("approve",), "ann", "cli"),
     e.SignalAwaited("a#1", "paid"),
     e.SignalAwaited("a#1", "paid", False, 5),
     e.SignalReceived("paid", None),

@@ -10,7 +10,7 @@ import pytest
 
 from agent_graph import settings
 from agent_graph.app import open_app
-from agent_graph.tools import approvals, graphs, history, runs  # noqa: F401  (they register themselves)
+from agent_graph.tools import toolsets  # noqa: F401  (it fills the registry)
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
 from tests.docs.driving import Drive, every_order, graph_of

@@ -171,6 +171,13 @@ def test_a_line_it_cannot_read_is_no_request(line: bytes) -> None:
     assert (message.id, message.params) == ("", {})
 
 
+@pytest.mark.parametrize("given", [1.5, None, True, [1], {"a": 1}])
+def test_an_id_that_is_none_is_never_waited_for(given: Any) -> None:
+    book, link = Book(), object.__new__(Link)
+    book.sent(_message(id=given, method="ping"), link)
+    assert book.lost(link) == []
+
+
 def test_its_refusals_have_codes_of_the_contract() -> None:
     for code in ("DAEMON_LOST", "DAEMON_UNREACHABLE", "DAEMON_VERSION_MISMATCH", "DAEMON_SETTINGS_DIFFER"):
         known = {each.code for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "code")}

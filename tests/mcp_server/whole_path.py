@@ -69,6 +69,8 @@ async def walk(assistant: Assistant) -> set[str]:
     await ok("graph_create", spec=PAID)
     paid = (await ok("graph_run_start", graph_id="paid", input={}))["run_id"]
     assert (await ok("graph_run_wait", run_id=paid, until="waiting"))["run"]["waiting_for"][0]["name"] == "payment"
+    placed = await ok("graph_approval_request", run_id=paid, at="payment", prompt="May it begin?")
+    assert placed["stopped"] == []  # it has begun already
     assert (await ok("graph_run_resume", run_id=paid))["resumed"] is False
     assert (await ok("graph_run_signal", run_id=paid, name="payment", payload={"amount": 3}))["delivered"] is True
     assert (await ok("graph_run_wait", run_id=paid))["run"]["final_state"] == {"amount": 3}

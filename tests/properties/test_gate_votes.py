@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_graph.core import approval, checkpoint
@@ -17,6 +17,7 @@ from agent_graph.core.jsonvalue import canonical, digest
 from agent_graph.core.record import canonical_record
 from agent_graph.errors import AgentGraphError
 from tests.core.played import compiled, folded, gate, play, stored
+from tests.sizes import size
 
 PEOPLE = st.sampled_from(["ann", "Ann", "bob", "carl"])
 DECISIONS = st.sampled_from(["approve", "approve", "approve", "edit", "reject", "request_changes"])
@@ -68,6 +69,7 @@ def ballots(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@settings(max_examples=size(100, 5_000), deadline=None)
 @given(
     quorum=st.integers(1, 3), open_to=st.sets(CHANNELS, min_size=1), edits=st.booleans(),
     cast=st.lists(ballots(), max_size=12),

@@ -99,6 +99,23 @@ async def test_deleting_the_graph_and_making_another_of_that_name_leaves_the_run
     assert events == ["a#1", "g#1", "z#1"]
 
 
+async def test_a_gate_of_ones_own_stands_for_no_other(tools: Tools) -> None:
+    run_id, pending = await waits(tools, channels=HUMAN)
+    own = {"run_id": run_id, "prompt": "May I?"}
+    refusal = await tools.envelope("graph_approval_request", **own, at="g")
+    assert not refusal["ok"] or refusal["data"]["stopped"] == []  # type: ignore[index,call-overload]
+    await tools.ok("graph_approval_request", **own, at="z")
+    assert await asks(tools, run_id) == pending
+    yes = {"decision": "approve", "decided_by": "Ada"}
+    refusal = await tools.refused("graph_approval_decide", approval_id=pending["approval_id"], **yes)
+    assert refusal["error_code"] == "APPROVAL_CHANNEL_NOT_ALLOWED"
+    person = Tools(tools.deps, Caller("cli", "a person"))
+    await person.ok("graph_approval_decide", approval_id=pending["approval_id"], **yes)
+    mine = await asks(tools, run_id)
+    await tools.ok("graph_approval_decide", approval_id=mine["approval_id"], **yes)
+    assert (await tools.ok("graph_run_wait", run_id=run_id))["status"] == "completed"
+
+
 @pytest.mark.parametrize("more", [{"via": "cli"}, {"principal": "ada"}, {"approver": "ada"}, {"client": "console"}])
 async def test_a_call_does_not_say_which_way_it_came_or_who_it_is(tools: Tools, more: dict[str, Any]) -> None:
     run_id, pending = await waits(tools, channels=HUMAN)

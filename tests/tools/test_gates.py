@@ -150,6 +150,14 @@ async def test_at_a_closed_gate_a_shell_or_a_browser_proves_a_person_once_somebo
     assert decided["approval"]["votes"][0]["principal"] == "ada"
 
 
+async def test_where_a_console_is_served_its_page_is_named(tools: Tools) -> None:
+    served = Tools(replace(tools.deps, console="http://127.0.0.1:8765"))
+    shown = await waiting(served, channels=["console", "cli"])
+    assert f"http://127.0.0.1:8765/approvals/{shown['approval_id']}" in shown["how_to_decide"]
+    got = await served.ok("graph_approval_get", approval_id=shown["approval_id"])
+    assert got["approval"]["how_to_decide"] == shown["how_to_decide"]
+
+
 async def test_an_edit_goes_on_in_place_of_the_subject(tools: Tools) -> None:
     shown = await waiting(
         tools, allowed_decisions=["approve", "edit"], subject_schema={"type": "string", "maxLength": 9}

@@ -19,6 +19,7 @@ from agent_graph.core.events.approvals import (
     ApprovalReminded,
     ApprovalVoted,
     ApprovalWithdrawn,
+    GatePlaced,
 )
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
@@ -73,6 +74,7 @@ __all__ = [
     "FiringCancelled",
     "FrameFailed",
     "FramesOpened",
+    "GatePlaced",
     "ItemsClosed",
     "JoinClosed",
     "LoopExhausted",
@@ -123,9 +125,9 @@ FACTS: dict[str, FactType] = {
         NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
         FiringCancelled,
-        ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn,
-        MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived,
-        Warned,
+        GatePlaced, ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired,
+        ApprovalWithdrawn, MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired,
+        SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

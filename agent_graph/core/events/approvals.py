@@ -11,6 +11,20 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
+class GatePlaced(Fact):
+    """From here on every firing of `node` that has not begun asks a person first; `by` says who wanted that."""
+
+    type: ClassVar[str] = "gate_placed"
+    node: str
+    prompt: str
+    expiry_ms: int
+    audience: tuple[str, ...] = ()
+    allowed_decisions: tuple[str, ...] = ("approve", "reject")
+    by: str = ""
+    via: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalOpened(Fact):
     """A gate asks; `expiry_ms` counts from this event's `at_ms`, `remind_ms` back from its end (0 = no reminder).
 
