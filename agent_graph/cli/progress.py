@@ -225,6 +225,7 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
     "signal_awaited": lambda item: _words(f"waits for a message {item['name']}"),
     "signal_received": lambda item: _words(f"a message {item['name']} came"),
     "approval_decided": _decided,
+    "approval_reminded": "is not decided yet, and its time is nearly over",
     "approval_expired": "was not decided in time",
     "approval_withdrawn": "asks no longer",
     "write_conflict": lambda item: _words(f"two branches wrote {item['key']}; {item['winner']} wins"),

@@ -43,6 +43,7 @@ def test_a_table_has_columns_and_none_without_rows() -> None:
         ({"type": "route_taken", "firing": "r#1", "transition": "rules/0", "targets": ["b"]}, "r  goes rules/0 -> b"),
         ({"type": "loop_exhausted", "firing": "l#4", "count": 3}, "l (4)  has gone round 3 times, the most it may"),
         ({"type": "firing_cancelled", "firing": "a#1", "reason": "late"}, "a  cancelled: late"),
+        ({"type": "approval_reminded", "firing": "g#1"}, "g  is not decided yet, and its time is nearly over"),
         ({"type": "approval_expired", "firing": "g#1"}, "g  was not decided in time"),
         ({"type": "approval_withdrawn", "firing": "g#1"}, "g  asks no longer"),
         ({"type": "write_conflict", "firing": "j#1", "key": "k", "winner": "a#1"}, "j  two branches wrote k; a#1 wins"),
