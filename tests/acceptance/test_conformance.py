@@ -28,7 +28,10 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(SUITE_S + 30)]
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     """The endpoint of the product's server with the fixtures."""
-    async with opened() as deps, on_a_port(made(deps, with_fixtures(build(deps), deps), auth="none")) as address:
+    async with (
+        opened() as deps,
+        on_a_port(made(deps, with_fixtures(build(deps), deps), auth="none", rate="0")) as address,
+    ):
         yield address
 
 

@@ -38,7 +38,7 @@ async def door(name: str, folder: Path) -> AsyncIterator[Inspector]:
         command = (*SERVER, "--data-dir", str(folder / "data"))
         yield on_stdio(command, folder, newer=newer, environment=environment, era=era)
     else:
-        async with opened() as deps, on_a_port(made(deps, auth="none")) as url:
+        async with opened() as deps, on_a_port(made(deps, auth="none", rate="0")) as url:
             yield on_http(url, folder, newer=newer, era=era)
 
 

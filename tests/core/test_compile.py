@@ -153,6 +153,7 @@ def layered(count: int, width: int = 50) -> dict[str, Any]:
     return spec([*nodes, join("out", "o", "k1")], *ways, "out>END")
 
 
+@pytest.mark.timeout(120)
 def test_ten_times_the_nodes_take_about_ten_times_the_time() -> None:
     def fastest(raw: Any, times: int) -> float:
         found = []
