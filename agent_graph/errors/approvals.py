@@ -45,6 +45,12 @@ class ApprovalChannelNotAllowed(Refused):
     """The gate does not take decisions that come this way; `details.how_to_decide` says which it takes."""
 
 
+class ApprovalNotAnswered(Refused):
+    """The person behind the client was asked, and gave no decision; the approval stays pending."""
+
+    retryable = True
+
+
 class ApprovalSelfDecision(Refused):
     """Whoever started the run may not decide this."""
 

@@ -12,7 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from agent_graph import __version__
-from agent_graph.mcp_server import completion, logs
+from agent_graph.mcp_server import completion, elicitation, logs
 from agent_graph.mcp_server.answers import answer
 from agent_graph.mcp_server.calling import Context, caller_of, granted_to
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
@@ -49,7 +49,9 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",), *, state_keys: Sequen
             return answer(registry.failure(registry.unknown_tool(params.name, names)))
         if tasks.becomes_one(context, params.name, given):
             return await tasks.made(deps, given, caller=caller)
-        envelope = await registry.call(deps, params.name, given, caller=caller)
+        envelope = await elicitation.call(context, deps, params, caller=caller)
+        if isinstance(envelope, types.InputRequiredResult):
+            return envelope
         await logs.tell(context, params.name, envelope)
         return answer(envelope)
 

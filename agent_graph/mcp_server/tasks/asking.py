@@ -19,7 +19,7 @@ out of what a person decides about."""
 def questions(approvals: list[Any]) -> JsonObject:
     """By key, the question about each approval that can be asked in this way. The key holds the number of votes: for
     the next voter it is another question."""
-    return {key_of(one): _question(one) for one in approvals if _can_be_asked(one)}
+    return {key_of(one): question(one) for one in approvals if can_be_asked(one)}
 
 
 def key_of(approval: Any) -> str:
@@ -33,10 +33,10 @@ def vote(approval: Any, response: object) -> JsonObject | None:
     content = response.get("content")
     given: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
     wanted = {name: given[name] for name in ("decision", "decided_by", "decision_note") if name in given}
-    return {"approval_id": approval["approval_id"], **wanted}
+    return {"approval_id": approval["approval_id"], "subject_digest": approval["subject_digest"], **wanted}
 
 
-def _can_be_asked(approval: Any) -> bool:
+def can_be_asked(approval: Any) -> bool:
     open_ = not approval["channels"] or VIA in approval["channels"]
     return open_ and bool(_decisions(approval)) and len(_subject(approval)) <= SHOWN
 
@@ -50,7 +50,7 @@ def _subject(approval: Any) -> str:
     return subject if isinstance(subject, str) else compact(subject)
 
 
-def _question(approval: Any) -> JsonObject:
+def question(approval: Any) -> JsonObject:
     return {
         "method": "elicitation/create",
         "params": {
