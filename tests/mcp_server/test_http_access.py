@@ -19,6 +19,7 @@ from agent_graph.tools import registry
 from agent_graph.tools.deps import ADMIN, SCOPES, Caller, Deps
 from agent_graph.tools.registry import TOOLS
 from agent_graph.tools.tokens import DAY_MS
+from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools, opened
 from tests.mcp_server.served import asked, call, envelope, made, method, token_for
 from tests.tools.specs import gated
@@ -27,16 +28,6 @@ from tests.tools.test_sight import BY_ID, NOT_THERE, _filled
 ISSUER, RESOURCE = "https://login.example", "https://graphs.example/mcp"
 METADATA = "https://graphs.example/.well-known/oauth-protected-resource/mcp"
 OTHERS = sorted(SCOPES - {ADMIN})
-
-
-class Hands:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at_ms = 1_800_000_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 @pytest.fixture

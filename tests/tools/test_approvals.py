@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import gated, keep
 
@@ -15,16 +16,6 @@ APPROVAL = {
     "approval_id", "run_id", "graph_id", "graph_version", "node_id", "node_path", "audience", "prompt", "subject",
     "subject_digest", "allowed_decisions", "quorum", "channels", "status", "created_at_ms", "expires_at_ms", "votes",
 }  # fmt: skip
-
-
-class Hands:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at_ms = 1_800_000_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 @pytest.fixture

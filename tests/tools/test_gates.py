@@ -12,20 +12,11 @@ import pytest
 
 from agent_graph.engine import approvers
 from agent_graph.tools.deps import Caller, local_user
+from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import gated
 
 REWRITE = [{"op": "replace", "path": "", "value": "Dear Eve"}]
-
-
-class Hands:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at_ms = 1_800_000_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 @pytest.fixture
