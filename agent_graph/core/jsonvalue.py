@@ -89,7 +89,10 @@ def check_value(value: Any, *, max_depth: int, max_bytes: int | None = None) -> 
         below: list[Any] = []
         nested = False
         for item in level:
-            if isinstance(item, dict):
+            if type(item) is str:  # most of what there is
+                if not item.isascii():
+                    _check_scalar(item)
+            elif isinstance(item, dict):
                 nested = True
                 for key in item:
                     if not isinstance(key, str) or not key.isascii():
@@ -98,7 +101,7 @@ def check_value(value: Any, *, max_depth: int, max_bytes: int | None = None) -> 
             elif isinstance(item, list):
                 nested = True
                 below.extend(item)
-            elif not isinstance(item, str) or not item.isascii():
+            else:
                 _check_scalar(item)
         depth += nested
         if depth > max_depth:

@@ -218,7 +218,14 @@ def _entry(raw: JsonObject, edges: Sequence[ParsedEdge], issues: list[Issue]) ->
     return entry
 
 
+_PLAIN_EDGE: Final = frozenset({"from", "to"})
+
+
 def _edge(raw: JsonValue, place: int, issues: list[Issue]) -> ParsedEdge | None:
+    if isinstance(raw, dict) and raw.keys() == _PLAIN_EDGE:  # as most are: a validator would see nothing else
+        source, target = raw["from"], raw["to"]
+        if isinstance(source, str) and isinstance(target, str) and source and target:
+            return ParsedEdge(source, target, place, dict(raw))
     at = f"/edges/{place}"
     given: Any = raw
     try:
