@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,7 +53,7 @@ def run_stream(desk: Desk, run_id: str, *, since: int, standing: Standing) -> St
     return _response(run_parts(desk, run_id, since=since, standing=standing))
 
 
-async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) -> AsyncIterator[Part]:
+async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) -> AsyncGenerator[Part]:
     """The parts of `run_stream`; one without a name is a sign of life."""
     loop = asyncio.get_running_loop()
     items = follow(seen_by(desk.deps, desk.caller), run_id, cursor=since)
@@ -103,7 +103,7 @@ def changes(desk: Desk) -> StreamingResponse:
     return _response(change_parts(desk))
 
 
-async def change_parts(desk: Desk) -> AsyncIterator[Part]:
+async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
     """The parts of `changes`; one without a name is a sign of life."""
     news = asyncio.Event()
 
@@ -128,9 +128,10 @@ async def change_parts(desk: Desk) -> AsyncIterator[Part]:
         stop()
 
 
-def _response(parts: AsyncIterator[Part]) -> StreamingResponse:
+def _response(parts: AsyncGenerator[Part]) -> StreamingResponse:
     async def sent() -> AsyncIterator[bytes]:
-        async for part in parts:
-            yield part.sent() if part.name else b": still here\n\n"
+        async with aclosing(parts):
+            async for part in parts:
+                yield part.sent() if part.name else b": still here\n\n"
 
     return StreamingResponse(sent(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
