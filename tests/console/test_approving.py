@@ -220,11 +220,17 @@ async def test_what_changed_while_somebody_edited_is_said_and_their_text_kept(
 ) -> None:
     asked = await waiting(tools, quorum=2, **EDITABLE)
     page = await ann.get(f"/approvals/{asked}/edit")
+    shown = await ann.send(page, "edit-form", subject='{"title": "mine"}')
     other = Tools(deps, Caller("cli", principal="cid"))
     patch = [{"op": "replace", "path": "/title", "value": "Changed"}]
     await other.ok("graph_approval_decide", approval_id=asked, decision="edit", decided_by="cid", patch=patch)
-    stale = await ann.send(page, "edit-form", subject='{"title": "mine"}')
-    assert (stale.status, stale.forms["edit-form"]["subject"]) == (409, '{"title": "mine"}')
+    for stale in (
+        await ann.send(page, "edit-form", subject='{"title": "mine"}'), await ann.send(shown, "again-form"),
+    ):  # fmt: skip
+        assert (stale.status, stale.forms["edit-form"]["subject"]) == (409, '{"title": "mine"}')
+    refused = await ann.send(shown, "confirm-form")
+    assert (refused.status, refused.text("code")) == (409, "APPROVAL_STALE")
+    assert len((await approval(tools, asked))["votes"]) == 1
 
 
 async def test_a_gate_that_takes_no_edit_offers_none(ann: Browser, tools: Tools) -> None:

@@ -83,9 +83,10 @@ async def edited(desk: Desk, request: Request) -> Response:
     if request.method == "GET":
         return page("edit.html", typed=None, wrong="", **values)
     typed = desk.form.get("subject", "")
-    if desk.form.get("again"):
-        return page("edit.html", typed=typed, wrong="", **values)
     try:
+        if desk.form.get("again"):
+            _check_same(desk, approval)
+            return page("edit.html", typed=typed, wrong="", **values)
         patch, lines = await asyncio.to_thread(_change, desk, approval, typed)
     except AgentGraphError as refusal:
         return page("edit.html", http_status=refusal.http_status, typed=typed, wrong=refusal.message, **values)
@@ -94,13 +95,18 @@ async def edited(desk: Desk, request: Request) -> Response:
     )
 
 
-def _change(desk: Desk, approval: Any, typed: str) -> tuple[Any, Any]:
-    """The patch and the comparison. Raises `ApprovalStale` where the subject is not the one that was edited,
-    `InvalidArgument` where nothing was changed, and what `value_of` raises."""
-    before = approval["subject"]
+def _check_same(desk: Desk, approval: Any) -> None:
+    """Raises `ApprovalStale` where the subject is not the one that was edited."""
     if desk.form.get("subject_digest") != approval["subject_digest"]:
-        message = "what is decided on changed while you edited; below is your text, look at the new one first"
+        message = "what is decided on has changed while you edited; below is your text, look at the new one first"
         raise ApprovalStale(message, subject_digest=approval["subject_digest"])
+
+
+def _change(desk: Desk, approval: Any, typed: str) -> tuple[Any, Any]:
+    """The patch and the comparison. Raises `InvalidArgument` where nothing was changed, and what `_check_same` and
+    `value_of` raise."""
+    _check_same(desk, approval)
+    before = approval["subject"]
     patch = patch_between(before, value_of(typed, like=before, limits=desk.deps.limits))
     if not patch:
         raise InvalidArgument("nothing was changed; to take it as it is, approve it", argument="subject")
