@@ -46,6 +46,8 @@ class Session:
     """What every form of this session carries, and no page of another server can know."""
     began_ms: int
     used_ms: int
+    streams: int = 0
+    """Pages of it that go on."""
     notice: str = ""
     """Said once, on the next page."""
 

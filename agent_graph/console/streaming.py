@@ -16,7 +16,7 @@ from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.rendering import fragment
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.errors import AgentGraphError
+from agent_graph.errors import AgentGraphError, TooManyRequests
 from agent_graph.store.base import RunRow
 from agent_graph.tools.live import DELTA, STATUS, follow
 from agent_graph.tools.sight import seen_by
@@ -27,6 +27,8 @@ SOON_S: Final = 0.25
 """Seconds after a change in which more may come, before what it makes of the page is sent."""
 LATEST_S: Final = 1.0
 """Seconds after which it is sent whatever comes."""
+MOST: Final = 16
+"""Pages of one session that go on at once."""
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
 
 
@@ -50,7 +52,7 @@ Standing = Callable[[], Awaitable[Sequence[Part]]]
 def run_stream(desk: Desk, run_id: str, *, since: int, standing: Standing) -> StreamingResponse:
     """A run's events from `since` on, text as it streams, and after changes what `standing` makes of it; ends with
     the run, or when the browser may not look any more."""
-    return _response(run_parts(desk, run_id, since=since, standing=standing))
+    return _response(desk, run_parts(desk, run_id, since=since, standing=standing))
 
 
 async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) -> AsyncGenerator[Part]:
@@ -100,7 +102,7 @@ def _part(item: JsonObject) -> Part:
 
 def changes(desk: Desk) -> StreamingResponse:
     """A part ``changed`` whenever an approval the browser sees was opened, voted on or closed."""
-    return _response(change_parts(desk))
+    return _response(desk, change_parts(desk))
 
 
 async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
@@ -128,10 +130,19 @@ async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
         stop()
 
 
-def _response(parts: AsyncGenerator[Part]) -> StreamingResponse:
+def _response(desk: Desk, parts: AsyncGenerator[Part]) -> StreamingResponse:
+    """Raises `TooManyRequests` for more than a session may have."""
+    session = desk.session
+    if session.streams >= MOST:
+        raise TooManyRequests(f"{MOST} pages of yours go on already; close some", retry_after_s=60)
+
     async def sent() -> AsyncIterator[bytes]:
-        async with aclosing(parts):
-            async for part in parts:
-                yield part.sent() if part.name else b": still here\n\n"
+        session.streams += 1
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    yield part.sent() if part.name else b": still here\n\n"
+        finally:
+            session.streams -= 1
 
     return StreamingResponse(sent(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})

@@ -152,7 +152,9 @@ async def test_at_a_gate_closed_to_models_an_approver_s_secret_is_asked_for(
     assert (await approval(tools, asked))["votes"] == []
     right = await ann.send(page, "decide", decision="approve", approver="ada", secret="correct horse")
     assert right.status == 200, right.html
-    assert (await approval(tools, asked))["status"] == "approved"
+    gate = await approval(tools, asked)
+    assert gate["status"] == "approved"
+    assert (gate["votes"][0]["decided_by"], gate["votes"][0]["principal"]) == ("ada", "ann")
 
 
 async def test_an_open_gate_asks_for_no_secret(ann: Browser, tools: Tools, deps: Deps, hands: Hands) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,9 +13,11 @@ from agent_graph.console.desk import Desk
 from agent_graph.console.sessions import Session
 from agent_graph.console.streaming import Part, change_parts, run_parts
 from agent_graph.console.views import runs
+from agent_graph.errors import TooManyRequests
 from agent_graph.tools.deps import Caller, Deps
 from tests.console.browser import Browser
 from tests.console.test_approving import approval, waiting
+from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools
 from tests.tools.specs import echo, gated, keep
 
@@ -163,6 +166,28 @@ async def test_a_run_is_followed_to_its_end(deps: Deps, tools: Tools, at_once: N
     assert rest[-2].name == "standing"
 
 
+async def test_text_is_shown_as_it_is_written(deps: Deps, tools: Tools, at_once: None) -> None:
+    asked = await waiting(tools)
+    run_id = (await approval(tools, asked))["run_id"]
+    parts = run_parts(Looking(deps, Caller("console")).desk, run_id, since=0, standing=_standing)
+    await collected(parts, until="standing")
+    deps.supervisor.shell.notify.delta(run_id, "say#1", kind="text", text="<b>\n")
+    written = (await collected(parts, until="delta"))[-1]
+    assert json.loads(written.text) == {"firing": "say#1", "kind": "text", "text": "<b>\n"}
+    await parts.aclose()
+
+
+async def test_of_a_pruned_run_is_shown_what_is_kept(ann: Browser, deps: Deps, tools: Tools, hands: Hands) -> None:
+    await tools.ok("graph_create", spec=echo())
+    run = await tools.ended("echo", {"input": "x"})
+    hands.at_ms += 86_400_000 * 3
+    await Tools(deps, Caller("cli")).ok("graph_store_prune", days=1)
+    page = await ann.get(f"/runs/{run['run_id']}")
+    assert (page.status, page.exact("result")) == (200, run["final_state"])
+    assert "was pruned" in page.html
+    assert "cannot be drawn here" in page.html
+
+
 async def test_a_browser_that_may_look_no_more_is_told_no_more(deps: Deps, tools: Tools, at_once: None) -> None:
     asked = await waiting(tools)
     run_id = (await approval(tools, asked))["run_id"]
@@ -213,3 +238,17 @@ async def test_who_sees_an_approval_hears_that_it_came(
     looking.allowed = False
     assert [part.name async for part in parts] == ["end"]
     assert deps.supervisor.shell.notify.listeners == ()
+
+
+async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes_room(
+    deps: Deps, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "MOST", 1)
+    desk = Looking(deps, Caller("console")).desk
+    first: Any = streaming.changes(desk).body_iterator
+    assert await anext(first) == b": still here\n\n"
+    with pytest.raises(TooManyRequests):
+        streaming.changes(desk)
+    await first.aclose()
+    assert deps.supervisor.shell.notify.listeners == ()
+    streaming.changes(desk)

@@ -3,9 +3,38 @@
 
 const byId = (id) => document.getElementById(id);
 
+// Listens while the page is in front: a browser has few connections to one server, and all its pages share them.
+function listen(address, handlers) {
+  let source = null;
+  let over = false;
+
+  function open() {
+    source = new EventSource(address());
+    for (const [name, handle] of Object.entries(handlers.on)) source.addEventListener(name, handle);
+    source.addEventListener("end", () => {
+      over = true;
+      source.close();
+      if (handlers.left) handlers.left();
+    });
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (over) return;
+    if (document.hidden && source) {
+      source.close();
+      source = null;
+      if (handlers.left) handlers.left();
+    } else if (!document.hidden && !source) {
+      open();
+      if (handlers.back) handlers.back();
+    }
+  });
+  if (!document.hidden) open();
+}
+
 function followRun(element) {
-  const source = new EventSource(element.dataset.live);
-  const texts = new Map();
+  const texts = new Map(); // what is being written, by who writes it and what kind of text it is
+  let [path, next] = element.dataset.live.split("?from=");
 
   const forget = (firing) => {
     for (const [key, one] of texts) {
@@ -16,57 +45,58 @@ function followRun(element) {
     byId("streamed").hidden = texts.size === 0;
   };
 
-  source.addEventListener("event", (message) => {
-    if (document.getElementById("event-" + message.lastEventId)) return;
+  const event = (message) => {
+    next = Number(message.lastEventId) + 1;
+    if (byId("event-" + message.lastEventId)) return;
     const holder = document.createElement("template");
     holder.innerHTML = message.data; // made by the server, with all that others have written escaped
     const over = holder.content.firstElementChild.dataset.over;
     if (over !== undefined) forget(over);
     byId("events").append(holder.content);
-  });
-  source.addEventListener("standing", (message) => {
-    const standing = byId("standing");
-    const before = standing.querySelector(".status");
-    const said = before ? before.textContent : "";
-    if (!standing.contains(document.activeElement)) standing.innerHTML = message.data;
-    const after = standing.querySelector(".status");
-    if (after && after.textContent !== said) element.textContent = "The run is " + after.textContent + ".";
-  });
-  source.addEventListener("drawing", (message) => {
+  };
+
+  const standing = (message) => {
+    const place = byId("standing");
+    const said = place.querySelector(".status").textContent;
+    if (place.contains(document.activeElement)) return; // nobody loses the place they are at
+    place.innerHTML = message.data;
+    const now = place.querySelector(".status").textContent;
+    if (now !== said) element.textContent = "The run is " + now + ".";
+  };
+
+  const drawing = (message) => {
     byId("drawing").innerHTML = message.data;
-  });
-  source.addEventListener("delta", (message) => {
-    const delta = JSON.parse(message.data);
-    const key = delta.firing + "\n" + delta.kind;
+  };
+
+  const delta = (message) => {
+    const { firing, kind, text } = JSON.parse(message.data);
+    const key = firing + "\n" + kind;
     if (!texts.has(key)) {
       const piece = document.createElement("div");
       const name = document.createElement("p");
       name.className = "meta";
-      name.textContent = delta.firing + (delta.kind === "text" ? "" : ", " + delta.kind);
-      const text = document.createElement("pre");
-      text.className = "value";
-      piece.append(name, text);
+      name.textContent = firing + (kind === "text" ? "" : ", " + kind);
+      const words = document.createElement("pre");
+      words.className = "value";
+      piece.append(name, words);
       byId("texts").append(piece);
-      texts.set(key, { firing: delta.firing, piece, text });
+      texts.set(key, { firing, piece, words });
     }
-    texts.get(key).text.textContent += delta.text;
+    texts.get(key).words.textContent += text;
     byId("streamed").hidden = false;
-  });
-  source.addEventListener("end", () => {
-    source.close();
-    forget(null);
-  });
+  };
+
+  listen(() => path + "?from=" + next, { on: { event, standing, drawing, delta }, left: () => forget(null) });
 }
 
 function followChanges(element) {
-  const source = new EventSource(element.dataset.changes);
-  source.addEventListener("changed", async () => {
+  const changed = async () => {
     const list = byId("list");
     if (list && !list.contains(document.activeElement)) {
       const answer = await fetch(location.href, { redirect: "error" });
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page.getElementById("list");
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("list");
       if (answer.ok && fresh) {
+        if (fresh.textContent === list.textContent) return;
         list.replaceChildren(...fresh.childNodes);
         element.textContent = "The list was brought up to date.";
         return;
@@ -76,8 +106,9 @@ function followChanges(element) {
     link.href = location.href;
     link.textContent = "Load it anew";
     element.replaceChildren((element.dataset.said || "The list has changed.") + " ", link);
-  });
-  source.addEventListener("end", () => source.close());
+  };
+
+  listen(() => element.dataset.changes, { on: { changed }, back: () => byId("list") && changed() });
 }
 
 const run = document.querySelector("[data-live]");

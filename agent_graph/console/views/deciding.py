@@ -44,7 +44,8 @@ def _vote(desk: Desk, approval_id: str) -> dict[str, Any]:
     form = desk.form
     if not form.get("decision"):
         raise InvalidArgument("choose a decision first; nothing was recorded", argument="decision")
-    name = desk.caller.principal or form.get("approver", "").strip() or form.get("decided_by", "").strip()
+    proved = form.get("approver", "").strip() if form.get("secret") else ""
+    name = proved or desk.caller.principal or form.get("decided_by", "").strip()
     vote: dict[str, Any] = {field: form[field] for field in FIELDS if form.get(field)}
     vote |= {"approval_id": approval_id, "decided_by": name or local_user()}
     if form["decision"] == "edit":
