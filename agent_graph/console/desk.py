@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +35,8 @@ class Desk:
     caller: Caller
     still: Callable[[], Awaitable[bool]]
     """Whether they may still look, for a page that goes on."""
+    over: asyncio.Event
+    """Set when the server stops: pages that go on end."""
     form: Form = field(default_factory=dict)
     """What a form sent; empty for a page that is only looked at."""
 

@@ -33,6 +33,10 @@ class Served:
             )
         return said
 
+    def end(self) -> None:
+        """The server stops: pages that go on end now, and ask again when it is back."""
+        self.sessions.over.set()
+
 
 def beside(deps: Deps, http: HttpSettings, *, let_in: LetIn, take: Callable[[str], None]) -> Served:
     """The console over `deps`. A link is only told to a terminal, and only where this machine alone is served: a log is

@@ -6,6 +6,7 @@ is revoked or over ends the session with it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
@@ -64,6 +65,8 @@ class Sessions:
         self._clock = clock
         self._let_in = let_in
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self.over = asyncio.Event()
+        """Set when the server stops."""
         self._links: dict[str, int] = {}
         """By digest: until when a link can be used."""
 

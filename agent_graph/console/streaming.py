@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import StreamingResponse
 
@@ -60,11 +60,16 @@ async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) 
     loop = asyncio.get_running_loop()
     items = follow(seen_by(desk.deps, desk.caller), run_id, cursor=since)
     coming: asyncio.Future[JsonObject | None] | None = None
+    over = asyncio.ensure_future(desk.over.wait())
     changed, told = False, loop.time()
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(items, None))
-            await asyncio.wait({coming}, timeout=SOON_S if changed else KEEP_S)
+            either: set[asyncio.Future[Any]] = {coming, over}
+            quiet_s = SOON_S if changed else KEEP_S
+            await asyncio.wait(either, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
+            if over.done():
+                return  # without an end: the browser asks again
             if not coming.done() or loop.time() - told > LATEST_S:
                 told = loop.time()
                 if not await desk.still():
@@ -86,6 +91,7 @@ async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) 
     except (AgentGraphError, Turned):  # it was pruned or cannot be read: loaded anew, the page says what is wrong
         pass
     finally:
+        over.cancel()
         if coming is not None:
             coming.cancel()
             with suppress(asyncio.CancelledError, AgentGraphError):
@@ -118,9 +124,14 @@ async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
     try:
         yield Part("")
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(KEEP_S):
-                    await news.wait()
+            waits = {asyncio.ensure_future(one.wait()) for one in (news, desk.over)}
+            try:
+                await asyncio.wait(waits, timeout=KEEP_S, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waits:
+                    one.cancel()
+            if desk.over.is_set():
+                return
             if not await desk.still():
                 yield Part("end")
                 return

@@ -95,7 +95,7 @@ class Console:
                     return _secured(_log_in_first(request))
                 session, caller = found
                 self.take(f"principal {caller.principal}" if caller.principal else _address(request))
-                desk = Desk(self.deps, session, caller, partial(self._still, session))
+                desk = Desk(self.deps, session, caller, partial(self._still, session), self.sessions.over)
                 if request.method == "POST":
                     form = await forms.read_form(request, most=self.body_bytes)
                     forms.check(form, session.form_key)

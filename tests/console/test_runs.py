@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +18,6 @@ from agent_graph.errors import TooManyRequests
 from agent_graph.tools.deps import Caller, Deps
 from tests.console.browser import Browser
 from tests.console.test_approving import approval, waiting
-from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools
 from tests.tools.specs import echo, gated, keep
 
@@ -128,7 +128,7 @@ class Looking:
 
     def __init__(self, deps: Deps, caller: Caller) -> None:
         self.allowed = True
-        self.desk = Desk(deps, Session("k", "", "f", 0, 0), caller, self._still)
+        self.desk = Desk(deps, Session("k", "", "f", 0, 0), caller, self._still, asyncio.Event())
 
     async def _still(self) -> bool:
         return self.allowed
@@ -177,11 +177,10 @@ async def test_text_is_shown_as_it_is_written(deps: Deps, tools: Tools, at_once:
     await parts.aclose()
 
 
-async def test_of_a_pruned_run_is_shown_what_is_kept(ann: Browser, deps: Deps, tools: Tools, hands: Hands) -> None:
+async def test_of_a_pruned_run_is_shown_what_is_kept(ann: Browser, deps: Deps, tools: Tools) -> None:
     await tools.ok("graph_create", spec=echo())
     run = await tools.ended("echo", {"input": "x"})
-    hands.at_ms += 86_400_000 * 3
-    await Tools(deps, Caller("cli")).ok("graph_store_prune", days=1)
+    await Tools(deps, Caller("cli")).ok("graph_store_prune", run_ids=[run["run_id"]])
     page = await ann.get(f"/runs/{run['run_id']}")
     assert (page.status, page.exact("result")) == (200, run["final_state"])
     assert "was pruned" in page.html
@@ -252,3 +251,16 @@ async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes
     await first.aclose()
     assert deps.supervisor.shell.notify.listeners == ()
     streaming.changes(desk)
+
+
+async def test_when_the_server_stops_pages_that_go_on_end_at_once(deps: Deps, tools: Tools) -> None:
+    asked = await waiting(tools)
+    run_id = (await approval(tools, asked))["run_id"]
+    looking = Looking(deps, Caller("console"))
+    parts = run_parts(looking.desk, run_id, since=0, standing=_standing)
+    changes = change_parts(looking.desk)
+    await collected(parts, until="event")
+    await anext(changes)
+    looking.desk.over.set()
+    assert "end" not in [part.name async for part in parts]
+    assert [part async for part in changes] == []

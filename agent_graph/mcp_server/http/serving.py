@@ -38,6 +38,10 @@ class Beside(Protocol):
         """What a person should know once requests are answered; `root` is the address."""
         ...
 
+    def end(self) -> None:
+        """The server is to stop: end what goes on by itself."""
+        ...
+
 
 class Besides(Protocol):
     """Makes it: `let_in` says whom a token lets in, `take` counts a request of somebody."""
@@ -91,6 +95,7 @@ async def _serve(settings: Settings, ready: Callable[[str], None], beside: Besid
                     say(remark)
 
             server.ready = answering
+            server.ending = more.end if more else lambda: None
             async with fronts(deps, settings, on_stop=server.end):
                 await server.serve(sockets=[listener])
     return 0
@@ -144,6 +149,8 @@ class _Server(uvicorn.Server):
     """Stops at a signal without raising it again afterwards: the data folder is still to be closed in order."""
 
     ready: Callable[[], None]
+    ending: Callable[[], None] = staticmethod(lambda: None)
+    """Called once when it is to stop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -158,4 +165,5 @@ class _Server(uvicorn.Server):
         """Stop in order, and soon."""
         if not self.should_exit:
             self.should_exit = True
+            self.ending()
             end_soon()
