@@ -30,7 +30,9 @@ def serve(
     toolsets: Annotated[str, typer.Option(help="The tools an assistant is shown, by comma.")] = "",
     model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
 ) -> None:  # fmt: skip
-    """Serve the tools over HTTP, for several people or machines; /healthz and /metrics tell how it goes."""
+    """Serve the tools over HTTP, for several people or machines, and the console in a browser; /healthz and /metrics
+    tell how it goes."""
+    from agent_graph.console.serving import beside
     from agent_graph.errors import AgentGraphError
     from agent_graph.mcp_server.http.serving import main
     from agent_graph.settings import load
@@ -44,7 +46,7 @@ def serve(
     except AgentGraphError as refusal:
         say(f"{refusal.code}: {refusal.message}")
         raise typer.Exit(refusal.exit_code) from None
-    raise typer.Exit(main(settings))
+    raise typer.Exit(main(settings, beside=beside))
 
 
 @tokens.command("create")

@@ -18,7 +18,7 @@ def how_to_decide(approval_id: str, *, channels: Sequence[str], decisions: Seque
     if "cli" in open_to:
         ways.append(f"on a terminal: agent-graph approvals decide {approval_id} {'|'.join(decisions)}")
     if not ways:
-        ways.append("in the console, which is not there yet: the gate can only expire, or its run be cancelled")
+        ways.append("in the console: agent-graph serve")
     said = "; or ".join(ways)
     if channels and "assistant" not in channels:
         return f"a person has to decide, and no model can for them: {said}"

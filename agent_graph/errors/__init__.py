@@ -47,9 +47,11 @@ from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
 from agent_graph.errors.door import AddressInUse as AddressInUse
 from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed
 from agent_graph.errors.door import BodyTooLarge as BodyTooLarge
+from agent_graph.errors.door import FormNotValid as FormNotValid
 from agent_graph.errors.door import HostNotAllowed as HostNotAllowed
 from agent_graph.errors.door import InsufficientScope as InsufficientScope
 from agent_graph.errors.door import IssuerUnreachable as IssuerUnreachable
+from agent_graph.errors.door import LoginLinkInvalid as LoginLinkInvalid
 from agent_graph.errors.door import OriginNotAllowed as OriginNotAllowed
 from agent_graph.errors.door import TokenNotFound as TokenNotFound
 from agent_graph.errors.door import TooManyRequests as TooManyRequests

@@ -11,6 +11,16 @@ class AccessTokenInvalid(Refused):
     http_status = 401
 
 
+class LoginLinkInvalid(Refused):
+    """The link to log in to the console was used already, is over, or was never given."""
+
+    http_status = 401
+
+
+class FormNotValid(Refused):
+    """The form does not carry what the forms of this session in the console carry."""
+
+
 class InsufficientScope(Refused):
     """The caller is known and lacks the scope for this; `details.scope` names it."""
 

@@ -24,6 +24,6 @@ def test_a_gate_closed_to_models_says_so() -> None:
     closed = said("cli", "console")
     assert closed.startswith("a person has to decide, and no model can for them: on a terminal: agent-graph")
     assert "graph_approval_decide" not in closed
-    assert "in the console, which is not there yet" in said("console")
+    assert said("console").endswith("in the console: agent-graph serve")
     assert "elicitation" in said("elicitation")
     assert not said("assistant", "cli").startswith("a person")

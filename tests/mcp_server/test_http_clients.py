@@ -188,6 +188,10 @@ async def test_the_program_serves_names_its_owner_and_stops_when_told(tmp_path: 
         url = said[1].split()[-1]
         async with client_of(url) as client:
             assert (await Assistant(client).ok("graph_status"))["storage"] == "durable"
+        root = url.removesuffix("/mcp")
+        assert process.stderr.readline().endswith(f"console at {root}/ (log in with a token)\n")
+        async with httpx2.AsyncClient(follow_redirects=True) as browser:
+            assert "Log in" in (await browser.get(root)).text
         front = await asyncio.to_thread(
             subprocess.run, [sys.executable, "-m", "agent_graph", "mcp", "--data-dir", str(tmp_path / "data")],
             input=json.dumps(INITIALIZE) + "\n", capture_output=True, text=True, timeout=20, check=True,

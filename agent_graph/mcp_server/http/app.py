@@ -31,17 +31,18 @@ MCP: Final = "/mcp"
 
 def http_app(
     deps: Deps, settings: Settings, *, access: Access | None = None, mounts: Sequence[BaseRoute] = (),
-    server: Server[Any] | None = None,
+    server: Server[Any] | None = None, rates: Rates | None = None,
 ) -> Starlette:  # fmt: skip
     """``/mcp``, ``/healthz``, ``/metrics``, the metadata of OAuth, and `mounts` after them.
 
     `server` answers ``/mcp``; without it, one of the toolsets of the settings.
 
-    What is mounted stands behind the door (hosts and origins) and asks `access` itself who may come in.
+    What is mounted stands behind the door (hosts and origins), asks `access` itself who may come in, and counts what it
+    is asked in `rates`.
     """
     http = settings.http
     access = access or Access(deps.store.tokens, http, deps.clock)
-    requests, rates = metrics.Requests(), Rates(http.rate)
+    requests, rates = metrics.Requests(), rates or Rates(http.rate)
     manager = StreamableHTTPSessionManager(
         server or build(deps, settings.toolsets, state_keys=http.state_keys),
         stateless=http.stateless, session_idle_timeout=http.idle_ms / 1000, max_sessions=http.sessions,

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 import uvicorn
 
@@ -16,6 +17,7 @@ from agent_graph.errors import AddressInUse, AddressNotAllowed, AgentGraphError,
 from agent_graph.mcp_server.serve import end_soon, on_signal, say
 from agent_graph.settings import Settings
 from agent_graph.settings.http import HttpSettings
+from agent_graph.tools.deps import Deps
 
 CLOSING_S: Final = 2
 """Seconds that answers under way have when it is told to stop; runs go on at the next start."""
@@ -24,20 +26,48 @@ IDLE_S: Final = 65
 """Seconds a connection nobody uses is kept: longer than the longest call waits."""
 
 
-def main(settings: Settings, *, ready: Callable[[str], None] = lambda url: say(f"listening on {url}")) -> int:
+class Beside(Protocol):
+    """What is served beside ``/mcp``, on the same address."""
+
+    @property
+    def routes(self) -> Sequence[Any]:
+        """Of Starlette."""
+        ...
+
+    def remarks(self, root: str) -> Sequence[str]:
+        """What a person should know once requests are answered; `root` is the address."""
+        ...
+
+    def end(self) -> None:
+        """The server is to stop: end what goes on by itself."""
+        ...
+
+
+class Besides(Protocol):
+    """Makes it: `let_in` says whom a token lets in, `take` counts a request of somebody."""
+
+    def __call__(
+        self, deps: Deps, http: HttpSettings, *, let_in: Callable[[str], Awaitable[Any]], take: Callable[[str], None]
+    ) -> Beside: ...
+
+
+def main(
+    settings: Settings, *, ready: Callable[[str], None] = lambda url: say(f"listening on {url}"),
+    beside: Besides | None = None,
+) -> int:  # fmt: skip
     """Serve; returns the exit code: 0 when a signal asked to stop, 2 for an address that is not allowed, 5 when the
     data folder or the address cannot be had. `ready` hears the URL once requests are answered."""
     logging.basicConfig(
         level=settings.log.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     try:
-        return asyncio.run(_serve(settings, ready))
+        return asyncio.run(_serve(settings, ready, beside))
     except AgentGraphError as refusal:
         say(f"{refusal.code}: {refusal.message}")
         return 5 if isinstance(refusal, DataDirLocked) else refusal.exit_code
 
 
-async def _serve(settings: Settings, ready: Callable[[str], None]) -> int:
+async def _serve(settings: Settings, ready: Callable[[str], None], beside: Besides | None) -> int:
     from agent_graph.app import open_app
 
     check_address(settings.http)
@@ -45,12 +75,27 @@ async def _serve(settings: Settings, ready: Callable[[str], None]) -> int:
     with contextlib.closing(listener):
         async with open_app(settings, recover=True, remark=say) as deps:
             from agent_graph.mcp_server.daemon_process import fronts
+            from agent_graph.mcp_server.http.access import Access
             from agent_graph.mcp_server.http.app import http_app
+            from agent_graph.mcp_server.http.rates import Rates
 
+            access, rates = Access(deps.store.tokens, settings.http, deps.clock), Rates(settings.http.rate)
+            url, more = url_of(settings.http, listener), None
+            if beside is not None:
+                deps = replace(deps, console=url.removesuffix("/mcp"))
+                more = beside(deps, settings.http, let_in=access.of_token, take=rates.take)
             for remark in await _remarks(settings, deps.store.tokens.list):
                 say(remark)
-            server = _Server(_config(settings, http_app(deps, settings)))
-            server.ready = lambda: ready(url_of(settings.http, listener))
+            app = http_app(deps, settings, access=access, rates=rates, mounts=more.routes if more else ())
+            server = _Server(_config(settings, app))
+
+            def answering() -> None:
+                ready(url)
+                for remark in more.remarks(deps.console) if more else ():
+                    say(remark)
+
+            server.ready = answering
+            server.ending = more.end if more else lambda: None
             async with fronts(deps, settings, on_stop=server.end):
                 await server.serve(sockets=[listener])
     return 0
@@ -104,6 +149,8 @@ class _Server(uvicorn.Server):
     """Stops at a signal without raising it again afterwards: the data folder is still to be closed in order."""
 
     ready: Callable[[], None]
+    ending: Callable[[], None] = staticmethod(lambda: None)
+    """Called once when it is to stop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -118,4 +165,5 @@ class _Server(uvicorn.Server):
         """Stop in order, and soon."""
         if not self.should_exit:
             self.should_exit = True
+            self.ending()
             end_soon()

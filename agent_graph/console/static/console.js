@@ -1,0 +1,117 @@
+// Keeps a page up to date by server-sent events. Everything works without it; then a page is loaded anew to see more.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+
+// Listens while the page is in front: a browser has few connections to one server, and all its pages share them.
+function listen(address, handlers) {
+  let source = null;
+  let over = false;
+
+  function open() {
+    source = new EventSource(address());
+    for (const [name, handle] of Object.entries(handlers.on)) source.addEventListener(name, handle);
+    source.addEventListener("end", () => {
+      over = true;
+      source.close();
+      if (handlers.left) handlers.left();
+    });
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (over) return;
+    if (document.hidden && source) {
+      source.close();
+      source = null;
+      if (handlers.left) handlers.left();
+    } else if (!document.hidden && !source) {
+      open();
+      if (handlers.back) handlers.back();
+    }
+  });
+  if (!document.hidden) open();
+}
+
+function followRun(element) {
+  const texts = new Map(); // what is being written, by who writes it and what kind of text it is
+  let [path, next] = element.dataset.live.split("?from=");
+
+  const forget = (firing) => {
+    for (const [key, one] of texts) {
+      if (firing !== null && one.firing !== firing) continue;
+      one.piece.remove();
+      texts.delete(key);
+    }
+    byId("streamed").hidden = texts.size === 0;
+  };
+
+  const event = (message) => {
+    next = Number(message.lastEventId) + 1;
+    if (byId("event-" + message.lastEventId)) return;
+    const holder = document.createElement("template");
+    holder.innerHTML = message.data; // made by the server, with all that others have written escaped
+    const over = holder.content.firstElementChild.dataset.over;
+    if (over !== undefined) forget(over);
+    byId("events").append(holder.content);
+  };
+
+  const standing = (message) => {
+    const place = byId("standing");
+    const said = place.querySelector(".status").textContent;
+    if (place.contains(document.activeElement)) return; // nobody loses the place they are at
+    place.innerHTML = message.data;
+    const now = place.querySelector(".status").textContent;
+    if (now !== said) element.textContent = "The run is " + now + ".";
+  };
+
+  const drawing = (message) => {
+    byId("drawing").innerHTML = message.data;
+  };
+
+  const delta = (message) => {
+    const { firing, kind, text } = JSON.parse(message.data);
+    const key = firing + "\n" + kind;
+    if (!texts.has(key)) {
+      const piece = document.createElement("div");
+      const name = document.createElement("p");
+      name.className = "meta";
+      name.textContent = firing + (kind === "text" ? "" : ", " + kind);
+      const words = document.createElement("pre");
+      words.className = "value";
+      piece.append(name, words);
+      byId("texts").append(piece);
+      texts.set(key, { firing, piece, words });
+    }
+    texts.get(key).words.textContent += text;
+    byId("streamed").hidden = false;
+  };
+
+  listen(() => path + "?from=" + next, { on: { event, standing, drawing, delta }, left: () => forget(null) });
+}
+
+function followChanges(element) {
+  const changed = async () => {
+    const list = byId("list");
+    if (list && !list.contains(document.activeElement)) {
+      const answer = await fetch(location.href, { redirect: "error" });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("list");
+      if (answer.ok && fresh) {
+        if (fresh.textContent === list.textContent) return;
+        list.replaceChildren(...fresh.childNodes);
+        element.textContent = "The list was brought up to date.";
+        return;
+      }
+    }
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = "Load it anew";
+    element.replaceChildren((element.dataset.said || "The list has changed.") + " ", link);
+  };
+
+  listen(() => element.dataset.changes, { on: { changed }, back: () => byId("list") && changed() });
+}
+
+const run = document.querySelector("[data-live]");
+if (run) followRun(run);
+const changes = document.querySelector("[data-changes]");
+if (changes) followChanges(changes);
