@@ -132,7 +132,7 @@ def test_a_keyless_folder_seals_and_checks_nothing(tmp_path: Path) -> None:
 def test_a_damaged_book_is_refused_with_its_path(tmp_path: Path) -> None:
     ring_of(tmp_path)
     (tmp_path / "keys.json").write_text("{}")
-    with pytest.raises(StoreUnusable, match="keys.json cannot be read"):
+    with pytest.raises(StoreUnusable, match=r"keys\.json cannot be read"):
         ring_of(tmp_path)
 
 
