@@ -88,6 +88,7 @@ def commands() -> typer.Typer:
         serving,
         templates,
         tokens,
+        witnesses,
     )
 
     app = typer.Typer(
@@ -97,7 +98,10 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keys, keeping, serving, tokens, install)
+    groups = (
+        running, checking, templates, graphs, runs, witnesses, approvals, approvers, keys, keeping, serving, tokens,
+        install,
+    )  # fmt: skip
     for group in groups:
         group.register(app)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -26,6 +27,8 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:

@@ -39,6 +39,7 @@ from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
+from agent_graph.store.witnesses import SqliteWitnesses
 
 # opens the write-ahead log
 FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
@@ -49,7 +50,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
-        "storage", "tokens",
+        "storage", "tokens", "witnesses",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -64,6 +65,7 @@ class SqliteStore:
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
         self.tokens = SqliteTokens(database)
+        self.witnesses = SqliteWitnesses(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""
