@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -175,7 +174,7 @@ async def _open_store(
     else:
         reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        keys = await asyncio.to_thread(make_keys)  # once the folder is ours
+        keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
     return store, lock, keys
