@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
+from agent_graph.connect.targets import make_targets
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.announce import Announcer
 from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
@@ -19,6 +21,7 @@ from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
@@ -76,7 +79,14 @@ async def open_app(
         catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named)
+        targets = make_targets(settings.notify)
+        outbox = announcer = None
+        if targets:
+            names = tuple(target.name for target in targets)
+            announcer = Announcer(names, frozenset(settings.notify.events), settings.notify.text)
+            outbox = Outbox(store, clock, targets, announcer=announcer, tries=settings.notify.tries)
+            opened.push_async_callback(outbox.stop)  # after the runs have stopped: what they ended with is told
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=announcer)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -89,10 +99,12 @@ async def open_app(
             retention = Retention(store, clock, policy)
             opened.push_async_callback(retention.stop)
             retention.watch()
+            if outbox is not None:
+                outbox.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
-            settings.deletion,
+            settings.deletion, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server
@@ -136,7 +148,9 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     found = [machine(__version__)]
     newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
-        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
+        about_store, newest_ms = await store(
+            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe()
+        )
         found += about_store
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]

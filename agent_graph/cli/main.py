@@ -76,6 +76,7 @@ def commands() -> typer.Typer:
         graphs,
         install,
         keeping,
+        notifying,
         running,
         runs,
         serving,
@@ -90,7 +91,9 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens, install)
+    groups = (
+        running, checking, templates, graphs, runs, approvals, approvers, keeping, notifying, serving, tokens, install,
+    )  # fmt: skip
     for group in groups:
         group.register(app)
     app.callback()(_options)

@@ -17,6 +17,7 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
 from agent_graph.engine.models import Models
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import Answered, RunRow, Store
@@ -93,6 +94,8 @@ class Deps:
     """Who can prove to be a person at a gate that is closed to models."""
     deletion: str = "anyone"
     """Who may delete graphs: anyone, or operator."""
+    outbox: Outbox | None = None
+    """Who is told of approvals and ends; None where nobody is."""
     console: str = ""
     """The address at which the console is served, "" where it is not."""
 
