@@ -15,7 +15,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
-from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
@@ -79,14 +79,8 @@ async def open_app(
         catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        targets = make_targets(settings.notify)
-        outbox = announcer = None
-        if targets:
-            names = tuple(target.name for target in targets)
-            announcer = Announcer(names, frozenset(settings.notify.events), settings.notify.text)
-            outbox = Outbox(store, clock, targets, announcer=announcer, tries=settings.notify.tries)
-            opened.push_async_callback(outbox.stop)  # after the runs have stopped: what they ended with is told
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=announcer)
+        outbox = _outbox(settings, store, clock, opened)
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=outbox.announcer if outbox else None)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -169,6 +163,18 @@ def _host(name: str, health: JsonObject) -> Finding:
         default = f", default {health['default_model']}" if health["default_model"] else ""
         return Finding(name, "ok", f"{health['provider']} at {health['host']}{default}", health)
     return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
+
+
+def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitStack) -> Outbox | None:
+    """Who tells those the settings name; stopped after the runs have, so that what they ended with is told."""
+    notify = settings.notify
+    targets = make_targets(notify)
+    if not targets:
+        return None
+    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
+    opened.push_async_callback(outbox.stop)
+    return outbox
 
 
 async def _open_store(

@@ -44,7 +44,7 @@ class Outbox:
         self._store = store
         self._clock = clock
         self._targets = tuple(targets)
-        self._announcer = announcer
+        self.announcer = announcer
         self._tries = tries
         self._wakes = announcer.wakes
         self._wakes.update({target.name: asyncio.Event() for target in self._targets})
@@ -64,7 +64,7 @@ class Outbox:
     async def stop(self) -> None:
         """Tell what can be told at once, for `LEAVING_S` at most, and end; the rest waits for the next start."""
         self._leaving = True
-        self._announcer.written()
+        self.announcer.written()
         if self._tellers:
             _, late = await asyncio.wait(self._tellers.values(), timeout=LEAVING_S)
             for teller in late:
