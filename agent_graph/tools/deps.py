@@ -16,6 +16,7 @@ from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.models import Models
 from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.shell import Shell
@@ -94,6 +95,8 @@ class Deps:
     """Who can prove to be a person at a gate that is closed to models."""
     deletion: str = "anyone"
     """Who may delete graphs: anyone, or operator."""
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
     outbox: Outbox | None = None
     """Who is told of approvals and ends; None where nobody is."""
     console: str = ""
