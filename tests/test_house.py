@@ -28,7 +28,8 @@ BROAD_EXCEPT = {
 }
 TEST_FOLDERS = {
     "acceptance", "benchmarks", "checker", "cli", "console", "core", "distributed", "docs", "engine", "fakes", "golden",
-    "live", "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "tools", "typing",
+    "live", "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store", "system", "tools",
+    "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
