@@ -83,6 +83,7 @@ def commands() -> typer.Typer:
         install,
         keeping,
         keys,
+        notifying,
         running,
         runs,
         serving,
@@ -99,7 +100,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, witnesses, approvals, approvers, keys, keeping, serving, tokens,
+        running, checking, templates, graphs, runs, witnesses, approvals, approvers, keys, keeping, notifying, serving,
+        tokens,
         install,
     )  # fmt: skip
     for group in groups:
