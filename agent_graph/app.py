@@ -92,10 +92,7 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-            retention = Retention(store, clock, policy)
-            opened.push_async_callback(retention.stop)
-            retention.watch()
+            _keep_to_policy(settings, store, clock, opened)
             if outbox is not None:
                 outbox.watch()
         deps = Deps(
@@ -166,6 +163,15 @@ def _host(name: str, health: JsonObject) -> Finding:
         default = f", default {health['default_model']}" if health["default_model"] else ""
         return Finding(name, "ok", f"{health['provider']} at {health['host']}{default}", health)
     return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
+
+
+def _keep_to_policy(settings: Settings, store: Store, clock: Clock, opened: AsyncExitStack) -> None:
+    """Prune what is older or more than the settings say, until the block ends."""
+    retention = Retention(
+        store, clock, Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
+    )
+    opened.push_async_callback(retention.stop)
+    retention.watch()
 
 
 def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitStack) -> Outbox | None:

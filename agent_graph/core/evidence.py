@@ -8,7 +8,7 @@ the byte: nothing is trimmed, normalised or read without regard to case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_graph.core.effects import Citation
 from agent_graph.core.issues import Issue, pointer
@@ -24,6 +24,9 @@ SHOWN: Final = 80
 """Characters of a text in a sentence."""
 _PLACES: Final = 3
 _MEMBERS: Final = ("text", "witness_id", "span")
+_ASKED: Final = ("/evidence_required",)
+_Lack: TypeAlias = tuple[bool, str, tuple[str, ...]]
+"""Whether no answer can have it (else it may be left out), a sentence, and where the schema says so."""
 
 
 # -- what an answer cites ------------------------------------------------------------------------------------------
@@ -156,28 +159,30 @@ def issues(schema: Any, *, json_mode: bool, node_id: str) -> list[Issue]:
     at = ("output_schema",)
     found = _lacks(schema, ("claims",), at)
     if not found:
-        claims = schema.get("properties", {}).get("claims", {})
+        members = schema.get("properties")
+        claims = members.get("claims") if isinstance(members, dict) else None
         found = _lacks_items(claims, (*at, "properties", "claims"))
     return [
-        Issue(code, message, severity="warning" if code == "EVIDENCE_OPTIONAL" else "error", pointer=pointer(*place),
-              node_id=node_id, related=("/evidence_required",))
-        for code, message, place in found
+        Issue("EVIDENCE_NOT_IN_SCHEMA", message, pointer=pointer(*place), node_id=node_id, related=_ASKED) if never
+        else Issue("EVIDENCE_OPTIONAL", message, severity="warning", pointer=pointer(*place), node_id=node_id,
+                   related=_ASKED)
+        for never, message, place in found
     ]  # fmt: skip
 
 
-def _lacks_items(claims: Any, at: tuple[str, ...]) -> list[tuple[str, str, tuple[str, ...]]]:
+def _lacks_items(claims: Any, at: tuple[str, ...]) -> list[_Lack]:
     if not isinstance(claims, dict):
         return []
     if not _may_be(claims, "array"):
-        return [("EVIDENCE_NOT_IN_SCHEMA", "`claims` has to be a list, and the schema has it otherwise", at)]
+        return [(True, "`claims` has to be a list, and the schema has it otherwise", at)]
     items = claims.get("items")
     return _lacks(items, _MEMBERS, (*at, "items")) if isinstance(items, dict) else []
 
 
-def _lacks(schema: Any, names: Sequence[str], at: tuple[str, ...]) -> list[tuple[str, str, tuple[str, ...]]]:
+def _lacks(schema: Any, names: Sequence[str], at: tuple[str, ...]) -> list[_Lack]:
     """What an object of that schema cannot have, or need not have, of members it has to have."""
     if not isinstance(schema, dict) or not _may_be(schema, "object"):
-        return [("EVIDENCE_NOT_IN_SCHEMA", f"the schema allows no object with `{names[0]}`", at)]
+        return [(True, f"the schema allows no object with `{names[0]}`", at)]
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
@@ -186,11 +191,11 @@ def _lacks(schema: Any, names: Sequence[str], at: tuple[str, ...]) -> list[tuple
     lacking = [name for name in names if properties.get(name, not closed) is False]
     if lacking:
         said = ", ".join(f"`{name}`" for name in lacking)
-        return [("EVIDENCE_NOT_IN_SCHEMA", f"no answer that fits the schema has {said}, which a claim needs", at)]
+        return [(True, f"no answer that fits the schema has {said}, which a claim needs", at)]
     loose = [name for name in names if name not in required]
     if loose and not {"allOf", "anyOf", "oneOf", "$ref"} & schema.keys():
         said = ", ".join(f"`{name}`" for name in loose)
-        return [("EVIDENCE_OPTIONAL", f"the schema lets the model leave out {said}, and such an answer fails", at)]
+        return [(False, f"the schema lets the model leave out {said}, and such an answer fails", at)]
     return []
 
 

@@ -17,7 +17,7 @@ def test_a_file_is_captured_and_given_back_to_the_byte(cli: Cli, tmp_path: Path)
     made = cli("witness", "capture", str(source), "--locator", "https://example.org/page", "--json").json["data"]
     assert (made["media_type"], made["authority_class"]) == ("text/markdown", "local_primary_capture")
     shown = cli("witness", "show", made["witness_id"], "-o", str(copy))
-    assert "of https://example.org/page, text/markdown, 42 bytes" in shown.err
+    assert "of https://example.org/page, text/markdown, 37 bytes" in shown.err
     assert copy.read_bytes() == source.read_bytes()
 
 

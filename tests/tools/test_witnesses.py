@@ -109,7 +109,8 @@ async def test_a_witness_nobody_captured_is_not_there(tools: Tools) -> None:
 
 
 async def test_what_another_has_captured_is_as_if_it_were_not_there(tools: Tools) -> None:
-    ann, bob = (Tools(tools.deps, Caller("assistant", "c", principal=name)) for name in ("ann", "bob"))
+    scopes = frozenset({"runs:read", "runs:write"})
+    ann, bob = (Tools(tools.deps, Caller("assistant", "c", principal=name, scopes=scopes)) for name in ("ann", "bob"))
     made = await captured(ann, retrieved_at=MOMENT)
     assert made["principal"] == "ann"
     assert (await captured(bob, retrieved_at=MOMENT))["witness_id"] != made["witness_id"]
