@@ -29,6 +29,7 @@ from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_address import found_at
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ async def open_app(
             from agent_graph.tools import socket_server
 
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
+            loopback = settings.door == "loopback"
+            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir, loopback=loopback))
         yield deps
 
 
@@ -167,7 +169,8 @@ async def _open_store(
     if settings.data_dir is None:
         store = await open_store(":memory:")
     else:
-        reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
+        loopback = settings.door == "loopback"
+        reach = found_at(settings.data_dir / SOCKET_NAME, loopback=loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
