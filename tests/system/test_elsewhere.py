@@ -42,7 +42,7 @@ def test_a_council_runs_and_the_doctor_finds_the_folder_sound(tmp_path: Path) ->
     looked = python("-m", "agent_graph", "doctor", "--data-dir", folder, "--json", more=more)
     assert looked.returncode == 0, looked.stdout + looked.stderr[-2_000:]
     assert json.loads(looked.stdout)["ok"] is True
-    assert {path.name for path in (tmp_path / "data").iterdir()} == {"agent-graph.db", "owner.lock"}
+    assert not [path for path in (tmp_path / "data").iterdir() if path.suffix in (".sock", ".door")]
 
 
 async def test_an_assistant_is_served_through_a_front_and_a_daemon(tmp_path: Path) -> None:
