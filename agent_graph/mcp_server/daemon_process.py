@@ -148,7 +148,7 @@ async def fronts(deps: Deps, settings: Settings, *, on_stop: Callable[[], None])
 
 def _door(path: Path, settings: Settings, closed: ExitStack) -> socket_door.Door:
     """One that takes connections from here on, before anybody answers them; it is closed with the stack."""
-    made = socket_door.door(path, loopback=settings.door == "loopback")
+    made = socket_door.door(path, loopback=settings.loopback)
     closed.callback(made.close)
     return made
 

@@ -86,6 +86,11 @@ class Settings:
         return self.data_dir is None
 
     @property
+    def loopback(self) -> bool:
+        """Others come in through loopback, also where a socket could be."""
+        return self.door == "loopback"
+
+    @property
     def models_dir(self) -> Path:
         """Where the embedded model's weights are kept: in the data folder, in the default one when there is none."""
         return (self.data_dir or default_data_dir()) / "models"
