@@ -101,8 +101,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, replaying, approvals, approvers, keys, keeping, notifying,
-        serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, replaying, approvals, approvers, keys, keeping,
+        notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)
