@@ -87,6 +87,14 @@ def call_of(run: Run, firing: Firing) -> CallModel | None:
     return answer if isinstance(answer, CallModel) else None
 
 
+def check_of(run: Run, firing: Firing) -> CheckEvidence | None:
+    """What a firing wants compared with captured sources; None when it wants nothing so. Nothing is changed."""
+    if not getattr(firing.declared.config, "evidence_required", False):
+        return None
+    answer = _asked(run, firing, firing.attempt or 1)
+    return answer if isinstance(answer, CheckEvidence) else None
+
+
 def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFailed:
     """What the node says, within the bounds of the run; whatever it raises is its failure."""
     node = firing.declared
