@@ -17,6 +17,7 @@ from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.log_redaction import redacted_logs
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.retention import Policy, Retention
@@ -73,10 +74,13 @@ async def open_app(
     async with AsyncExitStack() as opened:
         store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
-        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
+        catalog = Catalog(
+            store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir), redactor=settings.redactor
+        )
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named)
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, redactor=settings.redactor)
+        opened.enter_context(redacted_logs(settings.redactor))
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:

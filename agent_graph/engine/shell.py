@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
 from agent_graph.engine.limiter import Limiter
@@ -26,6 +27,8 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    redactor: Redactor = PLAIN
+    """Takes secrets out of all that comes in."""
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
@@ -41,6 +44,7 @@ async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
 
 async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
     """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    reason = shell.redactor.text(reason)
     error: JsonObject = {
         "code": damage.code,
         "message": f"{damage.message} It was cancelled: {reason}",

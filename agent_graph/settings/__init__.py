@@ -16,18 +16,20 @@ from typing import Any, Final, Literal
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
 from agent_graph.core.policy.book import PolicyBook
+from agent_graph.core.redact import Redactor
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.hosts import HostSetting, read_hosts
 from agent_graph.settings.http import HTTP, HttpSettings, http_settings
 from agent_graph.settings.policies import read_book
+from agent_graph.settings.redaction import read_redaction
 from agent_graph.settings.setting import GROUPS, Setting
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
 LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
 DEFAULT: Final = "default"
-TABLES: Final = ("limits", "hosts")
+TABLES: Final = ("limits", "hosts", "redaction")
 """Tables of settings.toml with keys of their own."""
 
 
@@ -67,6 +69,8 @@ class Settings:
     """The named model hosts, in the order of their names."""
     http: HttpSettings
     """What `serve` does; those of `SETTINGS` whose names begin so."""
+    redactor: Redactor
+    """What is taken out of all that comes in."""
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
     ``default``."""
@@ -100,6 +104,7 @@ class Settings:
             for f in fields(Limits)
         }
         body["hosts"] = {host.name: host.describe() for host in self.hosts}
+        body["redaction"] = self.redactor.describe()
         return body
 
     def _shown(self, setting: Setting) -> Any:
@@ -222,7 +227,9 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     _settle_default_host(values, sources, hosts)
     book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
     http = http_settings({name: values.pop(name) for name in [s.name for s in HTTP]})
-    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, sources=sources)
+    known = (values["ollama_api_key"], values["openai_api_key"], *(host.key for host in hosts))
+    rules = read_redaction(in_file.get("redaction", {}), environ, known=known, file_name=FILE_NAME)
+    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, redactor=rules, sources=sources)
 
 
 def _find(
