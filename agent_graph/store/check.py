@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.store import chain, runs
-from agent_graph.store.db import Mode, connect, disconnect, on_thread, tune_reader
+from agent_graph.store.connection import Mode, connect, disconnect, on_thread, tune_reader
 from agent_graph.store.migrate import inspect, schema_version
 from agent_graph.store.sqlite_errors import store_error
 

@@ -17,7 +17,8 @@ import aiosqlite
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
-from agent_graph.store.db import Database, Job, look, transact
+from agent_graph.store.connection import Job
+from agent_graph.store.db import Database, look, transact
 from agent_graph.store.run_rows import find_row
 from agent_graph.store.runs import SqliteRuns, write_commit
 from agent_graph.store.sqlite_errors import store_error
