@@ -38,7 +38,7 @@ class Redactor:
     """Compiled RE2 patterns of further secrets, each matched within a line."""
     exceptions: tuple[Any, ...] = ()
     """Compiled RE2 patterns: what one of them matches in full is no secret."""
-    known: tuple[str, ...] = ()
+    known: tuple[str, ...] = field(default=(), repr=False)
     """Secrets this program itself was given."""
 
     def value(self, value: JsonValue) -> JsonValue:

@@ -27,14 +27,14 @@ _NO_TOKEN: Final = frozenset((
 _ABOUT: Final = frozenset((
     "age", "at", "attempts", "chars", "count", "counts", "days", "description", "digest", "enabled", "env", "expires",
     "expiry", "field", "fields", "file", "format", "hint", "id", "ids", "kind", "label", "length", "limit", "max",
-    "min", "mode", "ms", "name", "names", "number", "path", "policy", "prompt", "required", "rotation", "size", "strength",
-    "total", "type", "types", "url", "used", "version",
+    "min", "mode", "ms", "name", "names", "number", "path", "policy", "prompt", "required", "rotation", "size",
+    "strength", "total", "type", "types", "url", "used", "version",
 ))  # fmt: skip
 """Last words of names of what is only about a secret: ``password_length``, ``secret_name``, ``token_count``."""
 _STILL: Final = frozenset((
     "a", "again", "b", "b64", "backup", "base", "base64", "change", "confirm", "confirmation", "current", "data",
-    "default", "dev", "hash", "header", "hex", "json", "new", "old", "pem", "plain", "plaintext", "previous", "primary", "prod",
-    "raw", "repeat", "root", "salt", "secondary", "staging", "str", "string", "test", "text", "val", "value",
+    "default", "dev", "hash", "header", "hex", "json", "new", "old", "pem", "plain", "plaintext", "previous",
+    "primary", "prod", "raw", "repeat", "root", "salt", "secondary", "staging", "str", "string", "test", "text", "val", "value",
     "values",
 ))  # fmt: skip
 """Words behind which it is still the secret itself: ``password_confirmation``, ``SECRET_KEY_BASE``."""

@@ -1,5 +1,8 @@
 """What the operator takes for secrets beside what the program knows: ``[redaction]`` in settings.toml, or
-``AGENT_GRAPH_REDACTION__FIELD`` with one entry a line. No graph and no caller has a word in it."""
+``AGENT_GRAPH_REDACTION__FIELD`` with one entry a line.
+
+No graph and no caller has a word in it.
+"""
 
 from __future__ import annotations
 
