@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
+from agent_graph.connect.targets import make_targets
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.announce import Announcer
 from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
-from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.keys import KeyRing, open_keys
@@ -23,6 +24,7 @@ from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.log_redaction import redacted_logs
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
@@ -33,6 +35,7 @@ from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_address import found_at
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
 if TYPE_CHECKING:
@@ -82,7 +85,11 @@ async def open_app(
         )
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, redactor=settings.redactor)
+        outbox = _outbox(settings, store, clock, opened)
+        announcer = outbox.announcer if outbox else None
+        shell = Shell(
+            store, clock, Notify(), models, Limiter(), named, announcer=announcer, redactor=settings.redactor
+        )  # fmt: skip
         opened.enter_context(redacted_logs(settings.redactor))
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
@@ -96,17 +103,23 @@ async def open_app(
             retention = Retention(store, clock, policy)
             opened.push_async_callback(retention.stop)
             retention.watch()
+            if outbox is not None:
+                outbox.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
-            settings.deletion, keys,
+            settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
-            from agent_graph.tools import socket_server
-
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
+            await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
+
+
+def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:
+    from agent_graph.tools import socket_server
+
+    return socket_server.serve(deps, folder, loopback=loopback)
 
 
 async def check_owner(settings: Settings) -> None:
@@ -143,7 +156,9 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     found = [machine(__version__)]
     newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
-        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
+        about_store, newest_ms = await store(
+            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe()
+        )
         found += about_store
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]
@@ -164,6 +179,18 @@ def _host(name: str, health: JsonObject) -> Finding:
     return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
 
 
+def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitStack) -> Outbox | None:
+    """Who tells those the settings name; stopped after the runs have, so that what they ended with is told."""
+    notify = settings.notify
+    targets = make_targets(notify)
+    if not targets:
+        return None
+    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
+    opened.push_async_callback(outbox.stop)
+    return outbox
+
+
 async def _open_store(
     settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool
 ) -> tuple[Store, FolderLock | None, KeyRing]:
@@ -177,9 +204,9 @@ async def _open_store(
         keys = make_keys()
         store = await open_store(":memory:")
     else:
-        reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
+        reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        keys = await asyncio.to_thread(make_keys)  # once the folder is ours
+        keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
     return store, lock, keys

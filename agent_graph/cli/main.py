@@ -79,10 +79,13 @@ def commands() -> typer.Typer:
         approvals,
         approvers,
         checking,
+        event_log,
         graphs,
         install,
         keeping,
         keys,
+        notifying,
+        replaying,
         running,
         runs,
         serving,
@@ -97,7 +100,10 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keys, keeping, serving, tokens, install)
+    groups = (
+        running, checking, templates, graphs, runs, event_log, replaying, approvals, approvers, keys, keeping,
+        notifying, serving, tokens, install,
+    )  # fmt: skip
     for group in groups:
         group.register(app)
 

@@ -34,8 +34,8 @@ _ABOUT: Final = frozenset((
 _STILL: Final = frozenset((
     "a", "again", "b", "b64", "backup", "base", "base64", "change", "confirm", "confirmation", "current", "data",
     "default", "dev", "hash", "header", "hex", "json", "new", "old", "pem", "plain", "plaintext", "previous",
-    "primary", "prod", "raw", "repeat", "root", "salt", "secondary", "staging", "str", "string", "test", "text", "val", "value",
-    "values",
+    "primary", "prod", "raw", "repeat", "root", "salt", "secondary", "staging", "str", "string", "test", "text", "val",
+    "value", "values",
 ))  # fmt: skip
 """Words behind which it is still the secret itself: ``password_confirmation``, ``SECRET_KEY_BASE``."""
 _HINTS: Final = ("secret", "passw", "passphrase", "pwd", "token", "credential", "authorization", "cookie", "bearer",

@@ -18,9 +18,11 @@ from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.models import Models
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import Answered, RunRow, Store
+from agent_graph.system.modules import optional
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
 """Takes a count that rises and a sentence."""
@@ -34,11 +36,12 @@ Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 def local_user() -> str:
     """The name the system has for the user this program runs as; no variable of the environment changes it."""
+    book, me = optional("pwd"), getattr(os, "geteuid", None)
     try:
-        import pwd
-
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except (ImportError, KeyError):  # a system that has no such book, or a user who is not in it
+        if book is None or me is None:
+            return os.getlogin()  # on Windows the process's user
+        return str(book.getpwuid(me()).pw_name)
+    except (KeyError, OSError):  # one who is not in the book
         return ""
 
 
@@ -96,6 +99,8 @@ class Deps:
     """Who may delete graphs: anyone, or operator."""
     keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
     """What seals and checks; by default a key in memory."""
+    outbox: Outbox | None = None
+    """Who is told of approvals and ends; None where nobody is."""
     console: str = ""
     """The address at which the console is served, "" where it is not."""
 

@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol
 import uvicorn
 
 from agent_graph.errors import AddressInUse, AddressNotAllowed, AgentGraphError, DataDirLocked
-from agent_graph.mcp_server.serve import end_soon, on_signal, say
+from agent_graph.mcp_server.serve import end_soon, say
 from agent_graph.settings import Settings
 from agent_graph.settings.http import HttpSettings
+from agent_graph.system.event_loop import on_signal
 from agent_graph.tools.deps import Deps
 
 CLOSING_S: Final = 2
@@ -83,6 +84,8 @@ async def _serve(settings: Settings, ready: Callable[[str], None], beside: Besid
             url, more = url_of(settings.http, listener), None
             if beside is not None:
                 deps = replace(deps, console=url.removesuffix("/mcp"))
+                if deps.outbox is not None:
+                    deps.outbox.console = deps.console
                 more = beside(deps, settings.http, let_in=access.of_token, take=rates.take)
             for remark in await _remarks(settings, deps.store.tokens.list):
                 say(remark)
