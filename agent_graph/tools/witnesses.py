@@ -8,9 +8,9 @@ from pydantic import Field
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.moments import read_moment
-from agent_graph.core.redact import redact
+from agent_graph.core.redact import Redactor
 from agent_graph.engine.evidence import check_seal, identified, reference, sealed
-from agent_graph.errors import InputTooLarge, InvalidArgument, WitnessNotFound
+from agent_graph.errors import InputInvalid, InputTooLarge, InvalidArgument, WitnessNotFound
 from agent_graph.store.base import WitnessRow
 from agent_graph.tools.params import Key, Params
 from agent_graph.tools.parts import Offset, part
@@ -54,9 +54,10 @@ async def graph_source_witness_capture(call: Call[CaptureParams]) -> JsonObject:
     if len(content) > limit:
         message = f"the content has {len(content)} bytes; a witness has {limit} at most: capture the part that is cited"
         raise InputTooLarge(message, limit=limit, bytes=len(content))
+    locator = _without_secrets(args.locator, args.content, deps.supervisor.shell.redactor)
     retrieved_at_ms = _moment(args.retrieved_at, now_ms=now_ms)
     row = identified(
-        WitnessRow("", call.caller.principal, args.locator, args.media_type, args.authority_class, retrieved_at_ms,
+        WitnessRow("", call.caller.principal, locator, args.media_type, args.authority_class, retrieved_at_ms,
                    now_ms, call.caller.via, "", content, "", "")
     )  # fmt: skip
     kept = await _kept(call, row.witness_id)
@@ -75,6 +76,19 @@ async def _kept(call: Call[CaptureParams], witness_id: str) -> WitnessRow | None
         return None
     check_seal(row, call.deps.keys)
     return row
+
+
+def _without_secrets(locator: str, content: str, redactor: Redactor) -> str:
+    """The locator with its secrets taken out. Raises `InputInvalid` for a content that holds some: what is cited has
+    to stand there to the byte, so nothing is taken out of it."""
+    if found := redactor.spans(content) if redactor.text(content) != content else []:
+        first = min(found, key=lambda span: span.start)
+        message = (
+            f"the content holds what looks like a secret, at characters {first.start} to {first.end}: take it out, or "
+            "say in [redaction] of settings.toml that it is none"
+        )
+        raise InputInvalid(message, start=first.start, end=first.end)
+    return redactor.text(locator)
 
 
 def _moment(text: str, *, now_ms: int) -> int:
@@ -106,7 +120,7 @@ async def graph_source_witness_get(call: Call[GetParams]) -> JsonObject:
 
 def _view(row: WitnessRow) -> JsonObject:
     body: JsonObject = {
-        **reference(row), "locator": redact(row.locator), "media_type": row.media_type,
+        **reference(row), "locator": row.locator, "media_type": row.media_type,
         "authority_class": row.authority_class, "content_bytes": len(row.content),
         "retrieved_at": rfc3339(row.retrieved_at_ms), "retrieved_at_ms": row.retrieved_at_ms,
         "captured_at_ms": row.captured_at_ms, "captured_via": row.via,

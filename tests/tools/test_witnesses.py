@@ -98,7 +98,15 @@ async def test_a_source_has_so_many_bytes_and_not_one_more(tools: Tools) -> None
     assert parts == text
 
 
-async def test_a_secret_in_an_address_is_not_shown(tools: Tools) -> None:
+async def test_a_source_that_holds_a_secret_is_refused_and_told_where(tools: Tools) -> None:
+    content = f"{PAGE['content']}token: ghp_{'a1B2' * 9}"
+    refused = await tools.refused("graph_source_witness_capture", **{**PAGE, "content": content})
+    assert refused["error_code"] == "INPUT_INVALID"
+    assert content[refused["details"]["start"] : refused["details"]["end"]].endswith("a1B2")
+    assert "ghp_" not in json.dumps(refused)
+
+
+async def test_a_secret_in_an_address_is_not_kept(tools: Tools) -> None:
     made = await captured(tools, locator="https://ann:hunter2secret@example.org/")
     assert made["locator"] == "https://[redacted]@example.org/"
 
