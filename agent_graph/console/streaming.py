@@ -27,6 +27,8 @@ SOON_S: Final = 0.25
 """Seconds after a change in which more may come, before what it makes of the page is sent."""
 LATEST_S: Final = 1.0
 """Seconds after which it is sent whatever comes."""
+AGAIN_MS: Final = 1_000
+"""Milliseconds after which a browser asks again whose connection was lost."""
 MOST: Final = 16
 """Pages of one session that go on at once."""
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
@@ -73,7 +75,8 @@ async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) 
             if not coming.done() or loop.time() - told > LATEST_S:
                 told = loop.time()
                 if not await desk.still():
-                    break
+                    yield Part("gone")
+                    return
                 for part in await standing() if changed else [Part("")]:
                     yield part
                 changed = False
@@ -133,7 +136,7 @@ async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
             if desk.over.is_set():
                 return
             if not await desk.still():
-                yield Part("end")
+                yield Part("gone")
                 return
             yield Part("changed" if news.is_set() else "")
             news.clear()
@@ -151,6 +154,7 @@ def _response(desk: Desk, parts: AsyncGenerator[Part]) -> StreamingResponse:
         session.streams += 1
         try:
             async with aclosing(parts):
+                yield f"retry: {AGAIN_MS}\n\n".encode()
                 async for part in parts:
                     yield part.sent() if part.name else b": still here\n\n"
         finally:

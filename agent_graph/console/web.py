@@ -141,7 +141,8 @@ async def _static(request: Request) -> Response:
 
 
 def _log_in_first(request: Request) -> Response:
-    if request.method == "GET":
+    goes_on = "text/event-stream" in request.headers.get("accept", "")
+    if request.method == "GET" and not goes_on:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"/login?next={quote(request.url.path + query, safe='')}", 303)
     message = "You are not logged in, or no longer: nothing was changed. Log in, and send it again."

@@ -195,7 +195,7 @@ async def test_a_browser_that_may_look_no_more_is_told_no_more(deps: Deps, tools
     await collected(parts, until="standing")
     await collected(parts, until="")  # a sign of life
     looking.allowed = False
-    assert [part.name for part in await collected(parts, until="end")] == ["end"]
+    assert [part.name for part in await collected(parts, until="gone")] == ["gone"]
 
 
 async def test_another_principal_s_run_is_not_followed(deps: Deps, tools: Tools, at_once: None) -> None:
@@ -235,7 +235,7 @@ async def test_who_sees_an_approval_hears_that_it_came(
     heard: Any = await anext(parts)
     assert (heard.name == "changed") is hears
     looking.allowed = False
-    assert [part.name async for part in parts] == ["end"]
+    assert [part.name async for part in parts] == ["gone"]
     assert deps.supervisor.shell.notify.listeners == ()
 
 
@@ -245,7 +245,7 @@ async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes
     monkeypatch.setattr(streaming, "MOST", 1)
     desk = Looking(deps, Caller("console")).desk
     first: Any = streaming.changes(desk).body_iterator
-    assert await anext(first) == b": still here\n\n"
+    assert [await anext(first), await anext(first)] == [b"retry: 1000\n\n", b": still here\n\n"]
     with pytest.raises(TooManyRequests):
         streaming.changes(desk)
     await first.aclose()
