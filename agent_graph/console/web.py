@@ -70,6 +70,7 @@ class Console:
             Route("/graphs", self._closed(graphs.listed), methods=["GET"]),
             Route("/graphs/{graph_id}", self._closed(graphs.shown), methods=["GET"]),
             Route("/templates", self._closed(graphs.templates), methods=["GET"]),
+            Route("/{path:path}", self._open(_nothing), methods=["GET"]),
         ]
 
     def _open(self, view: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -131,6 +132,10 @@ class Console:
 
 async def _home(request: Request) -> Response:
     return RedirectResponse("/approvals", 303)
+
+
+async def _nothing(request: Request) -> Response:
+    return _refused("NOT_FOUND", "There is no such page.", 404, desk=None)
 
 
 async def _static(request: Request) -> Response:

@@ -148,7 +148,7 @@ FORM = """() => {
   if (all("h1").length !== 1) found.push(all("h1").length + " h1");
   if (all("main").length !== 1) found.push("no main");
   for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) found.push("twice the id " + id);
-  for (const one of all("input:not([type=hidden]), select, textarea:not([hidden])"))
+  for (const one of all("input:not([type=hidden]):not([hidden]), select, textarea:not([hidden])"))
     if (!one.labels.length && !one.ariaLabel) found.push("no label: " + one.outerHTML);
   for (const one of all("[aria-labelledby], [aria-describedby], label[for]"))
     for (const name of ["aria-labelledby", "aria-describedby", "for"])
