@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +18,7 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
@@ -62,7 +65,7 @@ async def open_app(
     `recover` drives every unfinished run on; `serve` lets the commands of a second terminal in, through a socket in
     the folder; `remark` hears what a person should know; `model` answers in place of the host the settings name;
     `connections` are those that graphs can name, closed at the end. Raises `SettingInvalid` for a script that is none,
-    before the folder is touched; `DataDirLocked`; the ``Store*`` errors.
+    before the folder is touched; `DataDirLocked`; the ``Store*`` errors; what `open_keys` raises.
     """
     _seldom_collect()
     clock = SystemClock()
@@ -71,7 +74,7 @@ async def open_app(
         for warning in _warnings(settings):
             remark(warning)
     async with AsyncExitStack() as opened:
-        store, lock = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
+        store, lock, keys = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
         catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
@@ -92,7 +95,7 @@ async def open_app(
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
-            settings.deletion,
+            settings.deletion, keys,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server
@@ -159,19 +162,23 @@ def _host(name: str, health: JsonObject) -> Finding:
 
 async def _open_store(
     settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool
-) -> tuple[Store, FolderLock | None]:
+) -> tuple[Store, FolderLock | None, KeyRing]:
     from agent_graph.store.lock import lock_folder
     from agent_graph.store.sqlite import open_store
 
     lock = None
+    keyless, path = settings.integrity_key == "off", settings.integrity_key_path
+    make_keys = partial(open_keys, settings.data_dir, now_ms=now_ms, keyless=keyless, path=path)
     if settings.data_dir is None:
+        keys = make_keys()
         store = await open_store(":memory:")
     else:
         reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
+        keys = await asyncio.to_thread(make_keys)  # once the folder is ours
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
-    return store, lock
+    return store, lock, keys
 
 
 # -- who answers ---------------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
         ("AGENT_GRAPH_POLICY_OVERRIDES", "loose", "tighten, any"),
         ("AGENT_GRAPH_LOG", "verbose", "debug, info, warning, error"),
         ("AGENT_GRAPH_SCRIPT", "no-such-file.json", "there is no file"),
-        ("AGENT_GRAPH_INTEGRITY_KEY_PATH", "key", "not there yet"),
+        ("AGENT_GRAPH_INTEGRITY_KEY", "none", "it can be on, off"),
         ("OLLAMA_NUM_PARALLEL", "0", "whole number above 0"),
     ],
 )

@@ -17,6 +17,7 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_
 from agent_graph.core.limits import Limits
 from agent_graph.core.patch import applied
 from agent_graph.errors import InputInvalid, InvalidArgument
+from agent_graph.system.files import replace
 
 YAML: Final = (".yaml", ".yml")
 
@@ -104,7 +105,7 @@ def write_back(path: Path, text: str, *, before: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).chmod(real.stat().st_mode & 0o7777)
-            Path(name).replace(real)
+            replace(Path(name), real)
         finally:
             Path(name).unlink(missing_ok=True)  # there is none any more where it took the file's place
     except OSError as error:

@@ -24,11 +24,11 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ClientConfigInvalid, InvalidArgument
 from agent_graph.mcp_server.hello import COMPARED
 from agent_graph.mcp_server.proxy_arguments import DATA_DIR_VARIABLE
+from agent_graph.system.files import PRIVATE_FILE, replace
 
 BACKUP: Final = ".before-agent-graph"
 CONTEXT: Final = 2
 """Lines around a change that are shown; a client's file may hold secrets."""
-PRIVATE: Final = 0o600
 
 
 def register(app: typer.Typer) -> None:
@@ -154,7 +154,7 @@ class _Plan:
         target = self.path.resolve()  # a link to where somebody keeps such files stays one
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            mode = PRIVATE
+            mode = PRIVATE_FILE
             if target.exists():
                 if target.read_text(encoding="utf-8") != self.before:
                     raise ClientConfigInvalid(f"{self.path} was changed meanwhile; look again", path=str(self.path))
@@ -175,7 +175,7 @@ def _replace(target: Path, text: str, mode: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(beside).chmod(mode)
-        Path(beside).replace(target)
+        replace(Path(beside), target)
     except OSError:
         with contextlib.suppress(OSError):
             Path(beside).unlink()

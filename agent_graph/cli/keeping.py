@@ -13,6 +13,7 @@ from agent_graph.cli.options import AsJson, DataDir, Host, Model, OutFile, Provi
 from agent_graph.cli.output import DONE, UNREACHABLE, finish, give, give_json, one_line, refuse, say, table
 from agent_graph.core.jsonvalue import JsonObject, compact
 from agent_graph.errors import InvalidArgument
+from agent_graph.system.files import replace
 
 if TYPE_CHECKING:
     from agent_graph.store.base import Finding
@@ -102,7 +103,7 @@ def _write(path: Path, document: Any) -> None:
             file.write(compact(document).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        replace(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}; nothing was pruned") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,17 @@ if TYPE_CHECKING:
     import typer
 
 BUG = 5
+KEYLESS = "--no-integrity-key"
+KEYLESS_HELP = "Begin a data folder without a key: nothing in it is sealed, ever. Given before the command."
 PRINTERS = (__name__, "click", "typer")
 
 
 def main() -> int:
     """Run the command line of this process; it ends by SystemExit with the exit code, or returns it."""
     sys.excepthook = _bug
+    if sys.argv[1:2] == [KEYLESS]:  # for whatever this process does or starts
+        os.environ["AGENT_GRAPH_INTEGRITY_KEY"] = "off"
+        del sys.argv[1]
     if sys.argv[1:] == ["--version"]:
         print(f"agent-graph {__version__}", flush=True)
         return 0
@@ -76,6 +82,7 @@ def commands() -> typer.Typer:
         graphs,
         install,
         keeping,
+        keys,
         running,
         runs,
         serving,
@@ -90,20 +97,19 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keeping, serving, tokens, install)
+    groups = (running, checking, templates, graphs, runs, approvals, approvers, keys, keeping, serving, tokens, install)
     for group in groups:
         group.register(app)
-    app.callback()(_options)
+
+    def options(*, keyless: bool = typer.Option(False, KEYLESS, help=KEYLESS_HELP)) -> None:
+        """Councils, reviews and other multi-step LLM work as one JSON graph, on your own machine."""
+
+    app.callback()(options)
     return app
-
-
-def _options() -> None:
-    """Councils, reviews and other multi-step LLM work as one JSON graph, on your own machine."""
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: object) -> None:
     """A bug of ours in one line; its trace is for whoever sets AGENT_GRAPH_LOG=debug."""
-    import os
     import traceback
 
     if isinstance(error, OSError) and _printing(error):  # the help and the version are printed by others

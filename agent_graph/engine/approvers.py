@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import hmac
 import json
@@ -23,9 +22,9 @@ from typing import Any, Final
 
 from agent_graph.core.frozen import dataclass
 from agent_graph.errors import ApproverNotFound, ApproverRequired, ApproverSecretWrong, InvalidArgument, StoreUnusable
+from agent_graph.system import locks
+from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, replace
 
-PRIVATE_FILE: Final = 0o600
-PRIVATE_FOLDER: Final = 0o700
 FILE_NAME: Final = "approvers.json"
 LOCK_NAME: Final = "approvers.lock"
 NAME: Final = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
@@ -114,7 +113,7 @@ class Approvers:
             raise StoreUnusable("a data folder that keeps nothing has no approvers")
         self._folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         with open(self._folder / LOCK_NAME, "a", opener=_private) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.wait(lock.fileno())
             book = self._read()
             before = json.dumps(book)
             try:
@@ -145,7 +144,7 @@ class Approvers:
                 json.dump(book, file)
                 file.flush()
                 os.fsync(file.fileno())
-            new.replace(path)
+            replace(new, path)
         except OSError as error:
             raise StoreUnusable(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
 

@@ -17,6 +17,7 @@ from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.template import Template, from_json
 from agent_graph.errors import InternalError, InvalidArgument, InvalidRequest, StoreUnusable, TemplateNotFound
+from agent_graph.system.files import replace
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ def _replace(file: Path, text: str) -> None:
             opened.write(text)
             opened.flush()
             os.fsync(opened.fileno())
-        Path(name).replace(file)
+        replace(Path(name), file)
     finally:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()

@@ -55,6 +55,14 @@ from agent_graph.errors.door import LoginLinkInvalid as LoginLinkInvalid
 from agent_graph.errors.door import OriginNotAllowed as OriginNotAllowed
 from agent_graph.errors.door import TokenNotFound as TokenNotFound
 from agent_graph.errors.door import TooManyRequests as TooManyRequests
+from agent_graph.errors.integrity import IntegrityKeyInvalid as IntegrityKeyInvalid
+from agent_graph.errors.integrity import IntegrityKeyRequired as IntegrityKeyRequired
+from agent_graph.errors.integrity import KeyInUse as KeyInUse
+from agent_graph.errors.integrity import KeyModeMismatch as KeyModeMismatch
+from agent_graph.errors.integrity import KeyNotFound as KeyNotFound
+from agent_graph.errors.integrity import ReceiptDigestMismatch as ReceiptDigestMismatch
+from agent_graph.errors.integrity import ReceiptIntegrityFailure as ReceiptIntegrityFailure
+from agent_graph.errors.integrity import ReceiptNotReady as ReceiptNotReady
 
 
 class InvalidArgument(InvalidRequest):

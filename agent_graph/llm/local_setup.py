@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agent_graph.errors import CapabilityMissing, Upstream
 from agent_graph.llm.weights import SMOLLM2, Pinned, file_sha256, packaged_weights
+from agent_graph.system.files import replace
 
 SHOWN = 600
 """Characters of pip's last words that are shown."""
@@ -99,7 +100,7 @@ def _keep_copy(source: Path, target: Path) -> Path:
             shutil.copyfileobj(file, out)
             out.flush()
             os.fsync(out.fileno())
-        Path(name).replace(target)
+        replace(Path(name), target)
     finally:
         Path(name).unlink(missing_ok=True)
     return target

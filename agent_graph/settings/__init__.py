@@ -60,6 +60,10 @@ class Settings:
     retention_days: int
     retention_runs: int
     retention_bytes: int
+    integrity_key: Literal["on", "off"]
+    """Whether the data folder has a key that seals what is to be proven; a folder stays as it was begun."""
+    integrity_key_path: Path | None
+    """Where that key lies; None in the data folder."""
     limits: Limits
     policies: PolicyBook
     """The profiles there are, and which holds."""
@@ -186,11 +190,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             env="AGENT_GRAPH_RETENTION_RUNS"),
     Setting("retention_bytes", "old runs are pruned until the database is no larger; 0: none", read.bound, "0",
             env="AGENT_GRAPH_RETENTION_BYTES"),
+    Setting("integrity_key", "on: what is to be proven is sealed; off: nothing is, for as long as the folder lasts",
+            read.one_of("on", "off"), "on", env="AGENT_GRAPH_INTEGRITY_KEY"),
+    Setting("integrity_key_path", "the file of that key, when it is not to lie in the data folder", read.path_or_none,
+            env="AGENT_GRAPH_INTEGRITY_KEY_PATH"),
     *HTTP,
 )  # fmt: skip
-
-NOT_YET: Final = {"AGENT_GRAPH_INTEGRITY_KEY_PATH": "receipts are not there yet, so there is nothing to sign"}
-"""Named in the contract while nothing acts on them: refused, because ignoring a key would look like using it."""
 
 
 # ---------------------------------------------------------------------------------------------- finding all of them
@@ -208,9 +213,6 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     unknown = set(flags) - {setting.name for setting in SETTINGS}
     if unknown:
         raise SettingInvalid(f"There is no setting {sorted(unknown)[0]!r}.", setting=sorted(unknown)[0])
-    for variable, reason in NOT_YET.items():
-        if environ.get(variable):
-            raise SettingInvalid(f"{variable} is set, but {reason}. Unset it.", setting=variable)
 
     sources: dict[str, str] = {}
     values: dict[str, Any] = {"data_dir": _find(SETTINGS[0], flags, environ, {}, sources)}

@@ -28,6 +28,11 @@ def path(value: str) -> Path:
     return Path(value).expanduser().absolute()
 
 
+def path_or_none(value: str) -> Path | None:
+    """A path, absolute; None for an empty text."""
+    return path(value) if value else None
+
+
 def file(value: str) -> Path | None:
     """A file that is there; None for an empty text."""
     named = path(value) if value else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import stat
 import tempfile
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.errors import StoreUnusable
+from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, make_private
+from agent_graph.system.modules import optional
 
 DATABASE_NAME: Final = "agent-graph.db"
 """The database's name in a data folder."""
 
-PRIVATE_FOLDER: Final = 0o700
-PRIVATE_FILE: Final = 0o600
 _ELSEWHERE: Final = "Choose another data folder, or give this one to the user who runs the program."
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _NETWORK: Final = frozenset({
@@ -28,6 +27,7 @@ _NETWORK: Final = frozenset({
 """File systems that several machines may write to at once: the lock and the shared memory of the database hold on one
 machine only."""
 _PROBE_BYTES: Final = 256 * 1024
+_resource = optional("resource")
 
 
 def prepare_folder(folder: Path) -> None:
@@ -68,7 +68,7 @@ def _check_local(folder: Path) -> None:
 def _check_usable(folder: Path) -> None:
     if not folder.is_dir():
         raise StoreUnusable(f"The data folder {folder} is not a folder. Choose another.", path=str(folder))
-    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
         raise StoreUnusable(
             f"The data folder {folder} is on a file system that is mounted read-only. Choose another data folder.",
             path=str(folder),
@@ -110,8 +110,8 @@ def free_bytes(folder: Path) -> int:
 def is_full(path: Path) -> bool:
     """Whether a write to `path` that failed can have failed for want of room: the disk, a quota, or the limit on the
     size of one file."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if limit != resource.RLIM_INFINITY:
+    limit = _longest_file()
+    if limit is not None:
         for name in (path.name, f"{path.name}-wal"):
             with contextlib.suppress(OSError):
                 if path.with_name(name).stat().st_size + _PROBE_BYTES > limit:
@@ -123,6 +123,14 @@ def is_full(path: Path) -> bool:
     except OSError:
         return True
     return False
+
+
+def _longest_file() -> int | None:
+    """Bytes that this process may write to one file; None for any number."""
+    if _resource is None:
+        return None
+    limit, _ = _resource.getrlimit(_resource.RLIMIT_FSIZE)
+    return None if limit == _resource.RLIM_INFINITY else int(limit)
 
 
 def place_file(path: Path) -> None:
@@ -155,6 +163,6 @@ def _make_file(path: Path) -> None:
     except OSError as error:
         raise StoreUnusable(f"{path} cannot be made: {error.strerror}. {_ELSEWHERE}", path=str(path)) from error
     try:
-        os.fchmod(descriptor, PRIVATE_FILE)  # open's mode is cut by the umask
+        make_private(descriptor)  # open's mode is cut by the umask
     finally:
         os.close(descriptor)

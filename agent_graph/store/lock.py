@@ -1,6 +1,6 @@
 """One owner of a data folder at a time, by a lock of the operating system; may not wait for it and reads no database.
 
-The lock is the kernel's (``flock``), so it ends with its process however that ends: what a killed owner wrote into
+The lock is the kernel's (`system.locks`), so it ends with its process however that ends: what a killed owner wrote into
 the file is only a note of who it was. The file's time of change is the owner's latest sign of life: that costs no write
 of ours, and one that is stopped or stuck gives none.
 """
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
+import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject, canonical, parse_json
 from agent_graph.errors import DataDirLocked, InvalidRequest, StoreUnusable
-from agent_graph.store.folder import PRIVATE_FILE, prepare_folder
+from agent_graph.store.folder import prepare_folder
 from agent_graph.store.guard import identity
+from agent_graph.system import locks
+from agent_graph.system.files import NO_LINK, PRIVATE_FILE, make_private
 
 LOCK_NAME: Final = "owner.lock"
 SILENT_MS: Final = 10_000
@@ -26,6 +28,8 @@ SILENT_MS: Final = 10_000
 _NOTE_BYTES: Final = 4_096
 _LOOKS: Final = 20
 _BETWEEN_LOOKS_S: Final = 0.005
+_TRIES: Final = 2
+"""Whoever looks whether a folder has an owner holds its lock for a moment: a second try finds them gone."""
 
 
 class FolderLock:
@@ -48,7 +52,7 @@ class FolderLock:
     def beat(self) -> None:
         """Give a sign of life. A disk that takes none keeps nobody from working."""
         with contextlib.suppress(OSError):
-            os.utime(self._descriptor)
+            os.utime(self._descriptor if os.utime in os.supports_fd else self.path)
 
     def note_database(self) -> None:
         """Write down that there is a database, for owners to come: one that is gone then is not made anew."""
@@ -81,12 +85,12 @@ async def lock_folder(folder: Path, *, now_ms: int, reach: str = "") -> FolderLo
     prepare_folder(folder)
     path = folder / LOCK_NAME
     descriptor = await _taken(folder, path, now_ms=now_ms)
-    note: JsonObject = {"pid": os.getpid(), "host": os.uname().nodename, "started_at_ms": now_ms, "reach": reach}
+    note: JsonObject = {"pid": os.getpid(), "host": socket.gethostname(), "started_at_ms": now_ms, "reach": reach}
     had_database = bool(_note(path).get("database"))
     if had_database:
         note["database"] = True
     with contextlib.suppress(OSError):
-        os.fchmod(descriptor, PRIVATE_FILE)
+        make_private(descriptor)
     _write(descriptor, note)
     return FolderLock(folder, descriptor=descriptor, note=note, had_database=had_database)
 
@@ -102,13 +106,15 @@ async def _taken(folder: Path, path: Path, *, now_ms: int) -> int:
         descriptor = _open(path)
         held = False
         try:
-            owner: JsonObject = {}
-            held = _take(descriptor, path)
+            for _ in range(_TRIES):
+                held = held or _take(descriptor, path)
+                if not held:
+                    await asyncio.sleep(_BETWEEN_LOOKS_S)
             if not held:
                 owner = await _owner(path)
-                held = not owner and _take(descriptor, path)  # without a note: one who only looked, or who has gone
-            if not held:
-                raise locked(folder, owner, now_ms=now_ms)
+                held = not owner and _take(descriptor, path)  # without a note: one who has gone
+                if not held:
+                    raise locked(folder, owner, now_ms=now_ms)
             held = identity(path) == _identity_of(descriptor)
             if held:
                 return descriptor  # else the file was removed while we waited for it, and another may be locked
@@ -127,17 +133,15 @@ def _write(descriptor: int, note: JsonObject) -> None:
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         if note:
-            os.pwrite(descriptor, canonical(note), 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.write(descriptor, canonical(note))
 
 
 def _take(descriptor: int, path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return locks.take(descriptor)
     except OSError as error:
         raise StoreUnusable(f"{path} cannot be locked: {error.strerror}. Choose another data folder.") from error
-    return True
 
 
 async def owner_of(folder: Path) -> JsonObject | None:
@@ -151,17 +155,18 @@ async def owner_of(folder: Path) -> JsonObject | None:
         return None
     descriptor = _open(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return await _owner(path)
+        for _ in range(_TRIES):
+            if locks.free(descriptor):
+                return None
+            await asyncio.sleep(_BETWEEN_LOOKS_S)  # it may be somebody who only looked, as we do
     finally:
         os.close(descriptor)
-    return None
+    return await _owner(path)
 
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE)
+        return os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
     except OSError as error:
         raise StoreUnusable(
             f"{path} cannot be opened: {error.strerror}. Choose another data folder.", path=str(path)
@@ -209,7 +214,7 @@ def locked(folder: Path, owner: JsonObject, *, now_ms: int) -> DataDirLocked:
     """The refusal that says who the owner is, when it was last heard of and what can be done."""
     pid = owner.get("pid")
     who = f"process {pid}" if pid is not None else "another process"
-    if owner.get("host") not in (None, os.uname().nodename):
+    if owner.get("host") not in (None, socket.gethostname()):
         who += f" on {owner['host']}"
     reach, silent_ms = owner.get("reach"), silence_ms(owner, now_ms=now_ms)
     if silent_ms > SILENT_MS:

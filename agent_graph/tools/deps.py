@@ -16,6 +16,7 @@ from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.models import Models
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
@@ -93,6 +94,8 @@ class Deps:
     """Who can prove to be a person at a gate that is closed to models."""
     deletion: str = "anyone"
     """Who may delete graphs: anyone, or operator."""
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
     console: str = ""
     """The address at which the console is served, "" where it is not."""
 

@@ -1,4 +1,4 @@
-"""The console as `agent-graph serve` puts it together, on a real port of this machine, that can be stopped and started."""
+"""The console as `agent-graph serve` puts it together, on a real port, stopped and started by a test."""
 
 from __future__ import annotations
 

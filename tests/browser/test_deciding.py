@@ -37,10 +37,8 @@ async def test_a_decision_is_taken_from_the_inbox_to_the_record(
     await choose(ann, decision, "so be it")
     await ann.page.click("#record")
     await ann.sees("#notice", f"Decided: {came_to}.")
-    assert (
-        await ann.reads("#outcome")
-        == f"Decision {decision.replace('_', ' ')} By ann (console) At 2027-01-15 08:00:00 UTC Note so be it"
-    )
+    said = decision.replace("_", " ")
+    assert await ann.reads("#outcome") == f"Decision {said} By ann (console) At 2027-01-15 08:00:00 UTC Note so be it"
     gate = await approval(tools, asked["approval_id"])
     vote: Any = gate["votes"][0]
     assert (vote["via"], vote["principal"], vote["decision_note"]) == ("console", "ann", "so be it")

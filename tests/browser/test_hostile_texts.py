@@ -99,13 +99,15 @@ async def test_nothing_that_looks_like_markup_does_anything_on_any_page(
     await harmless(ann, "")
     for path in ("/log", "/approvals?status=all", "/runs?status=completed", run):
         await harmless(ann, path)
-    assert json.loads((await ann.page.inner_text("#state")))["done"] == EVIL
+    assert json.loads(await ann.page.inner_text("#state"))["done"] == EVIL
 
 
 async def test_a_login_leads_to_no_other_server(people: People, site: Site) -> None:
     ann, token = await people(), await token_for(site.deps, "ann", "admin")
-    for following in ("//evil.example/", "javascript:alert(1)", "/approvals/%2e%2e//evil.example", "https://evil.example",
-                      "/%5Cevil.example", "/approvals%0d%0aset-cookie:a=b", "/runs/..%2f..%2f%2fevil.example"):  # fmt: skip
+    for following in (
+        "//evil.example/", "javascript:alert(1)", "/approvals/%2e%2e//evil.example", "https://evil.example",
+        "/%5Cevil.example", "/approvals%0d%0aset-cookie:a=b", "/runs/..%2f..%2f%2fevil.example",
+    ):  # fmt: skip
         await ann.context.clear_cookies()
         await ann.go(f"/login?next={following}")
         await ann.page.fill("#token", token)

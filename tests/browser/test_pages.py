@@ -43,9 +43,11 @@ async def filled(tools: Tools, model: Writing) -> list[str]:
     approvals = [f"/approvals/{asked['approval_id']}" for asked in (one, two, edited, failed)]
     runs = [f"/runs/{run_id}" for run_id in (edited["run_id"], failed["run_id"], waits["run_id"], running)]
     return [
-        "/login", "/approvals", "/approvals?status=all", "/approvals?graph=none", *approvals, f"{approvals[0]}/edit", "/log",
-        "/log?graph=none", "/runs", "/runs?graph=none", *runs, f"{runs[0]}?from=3", "/graphs", "/graphs?query=none",
-        "/graphs/letter", f"/graphs/{'x' * 64}", "/templates", "/templates?query=none", "/runs/none", "/none",
+        "/login", "/approvals", "/approvals?status=all", "/approvals?graph=none", *approvals, f"{approvals[0]}/edit",
+        "/log", "/log?graph=none", "/runs", "/runs?graph=none", *runs, f"{runs[0]}?from=3",
+        "/graphs", "/graphs?query=none", "/graphs/letter", f"/graphs/{'x' * 64}",
+        "/templates", "/templates?query=none", "/templates/council_deliberation", "/templates/map_reduce",
+        "/runs/none", "/none",
     ]  # fmt: skip
 
 
@@ -103,7 +105,7 @@ async def test_what_is_touched_is_large_enough_for_a_finger(people: People, tool
     ann = await people("ann", viewport=PHONE, is_mobile=True, has_touch=True)
     for path in ("/approvals", f"/approvals/{asked['approval_id']}"):
         await ann.go(path)
-        assert not [fault for fault in await faults(ann.page, "target-size")], path
+        assert not list(await faults(ann.page, "target-size")), path
 
 
 @pytest.mark.parametrize(("motion", "moves"), [("no-preference", True), ("reduce", False)])

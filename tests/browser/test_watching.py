@@ -11,7 +11,6 @@ import pytest
 from agent_graph.console import streaming
 from agent_graph.tools.deps import Caller
 from tests.browser.chromium import Person
-from tests.browser.conftest import People
 from tests.browser.graphs import ROUND, TALE, approval, stopped, waiting
 from tests.browser.site import Site
 from tests.fakes.opened import Tools

@@ -1,4 +1,4 @@
-"""Ten who decide at once, each by a door of its own: an assistant's tool, the command line through the owner, the console."""
+"""Ten who decide at once, by three doors: an assistant's tool, the command line through the owner, the console."""
 
 from __future__ import annotations
 

@@ -1,0 +1,167 @@
+"""The files of a data folder's keys: read with care, written whole and for their owner alone; knows no ring.
+
+``integrity.key`` is the key for MACs in use: the whole file is the key, a newline at its end included. ``keys.json`` is
+the book of all keys, without any secret. What was in use before, and the secret halves of pairs, lie in ``keys/``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from agent_graph.core.sealing import HMAC, SHORTEST_KEY
+from agent_graph.errors import IntegrityKeyInvalid, IntegrityKeyRequired, StoreUnusable
+
+KEY_NAME: Final = "integrity.key"
+BOOK_NAME: Final = "keys.json"
+LOCK_NAME: Final = "keys.lock"
+FOLDER_NAME: Final = "keys"
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+LONGEST_KEY: Final = 64 * 1024
+"""Bytes of a key file: more is no key, whatever it is."""
+SECRET_BYTES: Final = 32
+KEYED: Final = "keyed"
+KEYLESS: Final = "keyless"
+SEALS: Final = "seals"
+CHECKS: Final = "checks"
+RETIRED: Final = "retired"
+COMING: Final = "coming"
+"""Written down, and perhaps not in its place yet: a process that ended half-way leaves one."""
+_OTHERS: Final = 0o077
+
+
+def read_key(path: Path) -> bytes:
+    """The bytes of a key file. Raises `IntegrityKeyRequired` where there is none, and `IntegrityKeyInvalid` for one
+    that is short, that others may read, or that is no file."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(LONGEST_KEY + 1)
+    except FileNotFoundError:
+        raise IntegrityKeyRequired(
+            f"There is no integrity key at {path}. Put the key back from a copy: what was sealed with it can be "
+            "checked with no other, and none is made in its place.",
+            path=str(path),
+        ) from None
+    except OSError as error:
+        raise _invalid(path, "unreadable", f"cannot be read ({error.strerror})", "Let its owner read it.") from error
+    if not stat.S_ISREG(mode) or len(data) > LONGEST_KEY:
+        raise _invalid(path, "no_file", "is no key file", f"A key is a file of {SHORTEST_KEY} bytes or somewhat more.")
+    if mode & _OTHERS and os.name == "posix":
+        said = f"can be read by others (mode {stat.S_IMODE(mode):04o})"
+        raise _invalid(path, "readable", said, f"chmod 600 {path}, and rotate it if somebody may have read it.")
+    if len(data) < SHORTEST_KEY:
+        said = f"has {len(data)} bytes, and a key has at least {SHORTEST_KEY}"
+        raise _invalid(path, "short", said, "Put the right file back, or name another.")
+    return data
+
+
+def _invalid(path: Path, reason: str, said: str, mend: str) -> IntegrityKeyInvalid:
+    return IntegrityKeyInvalid(f"The integrity key {path} {said}. {mend}", path=str(path), reason=reason)
+
+
+def foreign(path: Path, *, found: str, known: list[str]) -> IntegrityKeyInvalid:
+    """The error for a key file that holds another key than those in the book."""
+    said = f"is another folder's: it holds {found}, and this folder knows {', '.join(known)}"
+    return _invalid(path, "foreign", said, "Put this folder's own key back.")
+
+
+def read_book(folder: Path) -> dict[str, Any] | None:
+    """The book of keys; None where there is none. Raises `StoreUnusable` for one that cannot be read."""
+    path = folder / BOOK_NAME
+    try:
+        book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        keys = {str(name): dict(one) for name, one in book["keys"].items()}
+        return {"version": 1, "mode": str(book["mode"]), "sealing": str(book["sealing"]), "keys": keys}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        message = f"{path} cannot be read, so nothing can be sealed or checked; put a copy back"
+        raise StoreUnusable(message, path=str(path)) from error
+
+
+def book_of(folder: Path) -> dict[str, Any]:
+    """The book of a folder that has one. Raises `IntegrityKeyRequired`, and what `read_book` raises."""
+    book = read_book(folder)
+    if book is None:
+        raise IntegrityKeyRequired(
+            f"The book of keys in {folder} is gone, so no key can be told from another's. Put it back from a copy.",
+            path=str(folder / BOOK_NAME),
+        )
+    return book
+
+
+def arrive(book: dict[str, Any], key_id: str) -> None:
+    """The key for MACs is in its place: those that sealed only check from now on."""
+    for one in book["keys"].values():
+        if one["kind"] == HMAC and one["state"] == SEALS:
+            one["state"] = CHECKS
+    book["keys"][key_id]["state"] = SEALS
+    if kind(book, book["sealing"]) == HMAC:
+        book["sealing"] = key_id
+
+
+def kind(book: dict[str, Any], key_id: str) -> str:
+    """Of which kind a key is; "" for one the book does not name."""
+    return str(book["keys"].get(key_id, {}).get("kind", ""))
+
+
+def name_of(key_id: str) -> str:
+    """The file in the folder of keys."""
+    return f"{key_id.replace(':', '-')}.key"
+
+
+def new_secret() -> bytes:
+    """A key that a person can copy: 64 hexadecimal digits, no newline."""
+    return secrets.token_hex(SECRET_BYTES).encode()
+
+
+def write_book(folder: Path, book: dict[str, Any]) -> None:
+    """Replace the book."""
+    write_private(folder / BOOK_NAME, json.dumps(book, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file by one only its owner can read; it is there whole or not at all. Raises `StoreUnusable`."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        with open(new, "wb", opener=_private) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise StoreUnusable(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
+
+
+def stamp(folder: Path) -> tuple[int, int, int]:
+    """What changes when the book does."""
+    try:
+        found = (folder / BOOK_NAME).stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_ino, found.st_size)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else changes the keys of the folder meanwhile."""
+    folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+    with open(folder / LOCK_NAME, "a", opener=_private) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _private(path: str | Path, flags: int) -> int:
+    descriptor = os.open(path, flags, PRIVATE_FILE)
+    os.fchmod(descriptor, PRIVATE_FILE)  # one that a crash left behind may have another mode
+    return descriptor
