@@ -11,27 +11,19 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, cast
 
 import aiosqlite
 
 from agent_graph.errors import AgentGraphError, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
+from agent_graph.store.connection import WAIT, Job, Synchronous, T, disconnect, on_thread
 from agent_graph.store.guard import Guard
-from agent_graph.store.sqlite_errors import BUSY_MS, is_busy, store_error
+from agent_graph.store.sqlite_errors import is_busy, store_error
 
-T = TypeVar("T")
-Job: TypeAlias = Callable[[sqlite3.Connection], T]
-"""A plain function that runs on the connection's thread, inside a transaction it neither starts nor ends; perhaps
-again, after what it did was undone."""
-
-Synchronous: TypeAlias = Literal["full", "normal"]
-Mode: TypeAlias = Literal["rw", "ro", "immutable"]
-
-_WAL_KEPT_BYTES: Final = 16 * 2**20
 _TURN_S: Final = 0.001
 """What one may keep the loop for: a disk that needs longer is waited for on the connection's thread."""
 _FADING: Final = 0.8
@@ -44,50 +36,10 @@ ROLLBACK: Final = "ROLLBACK"  # nothing of the transaction happened
 SAVEPOINT: Final = "SAVEPOINT member"  # one member of a group begins
 RELEASE: Final = "RELEASE member"  # the member lands with the group
 ROLLBACK_TO: Final = "ROLLBACK TO member"  # the member is refused, the group goes on
-WAIT: Final = f"PRAGMA busy_timeout = {BUSY_MS}"  # for another program that holds the database
 WAIT_FOR_NOBODY: Final = "PRAGMA busy_timeout = 0"  # the loop is not to stand still for it
 
 REFUSALS: Final = (AgentGraphError, AlreadyAnswered, sqlite3.Error)
 """What undoes one job and not its group."""
-
-
-async def connect(path: Path | None, *, mode: Mode = "rw") -> aiosqlite.Connection:
-    """A connection on a thread of its own; `path` None is a new database in memory.
-
-    ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
-    Raises sqlite3.Error.
-    """
-    # The loop's thread uses it too, when its own has nothing to do.
-    connection = aiosqlite.connect(_uri(path, mode), uri=True, isolation_level=None, check_same_thread=False)
-    _thread_of(connection).daemon = True  # a program that ends without closing must not be kept alive by its store
-    await connection
-    return connection
-
-
-def _uri(path: Path | None, mode: Mode) -> str:
-    if path is None:
-        return ":memory:"
-    return path.absolute().as_uri() + ("?mode=ro&immutable=1" if mode == "immutable" else f"?mode={mode}")
-
-
-async def disconnect(connection: aiosqlite.Connection) -> None:
-    """Close and see the thread off: `close` returns while its thread is still on the way out."""
-    await connection.close()
-    _thread_of(connection).join()
-
-
-def _thread_of(connection: aiosqlite.Connection) -> threading.Thread:
-    return cast("threading.Thread", getattr(connection, "_thread", connection))  # up to 0.21 they are one
-
-
-async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
-    """Run `job` on the connection's thread in one hop.
-
-    aiosqlite's public calls are one hop for each statement: slow, and another caller's statement could land between
-    two of ours. ``_execute`` is what all of them go through; this is the only place that calls it.
-    """
-    execute: Callable[[Job[T], sqlite3.Connection], Awaitable[T]] = connection._execute
-    return await execute(job, connection._conn)
 
 
 class Database:
@@ -329,21 +281,3 @@ def look(query: Job[T], connection: sqlite3.Connection) -> T:
     finally:
         if connection.in_transaction:
             connection.execute(COMMIT)
-
-
-def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
-    """What every writing connection is set to."""
-    connection.execute(WAIT)
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # says something to a new file only, and before it is WAL
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
-
-
-def tune_reader(connection: sqlite3.Connection) -> None:
-    """What every reading connection is set to."""
-    connection.execute(WAIT)
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA trusted_schema = OFF")

@@ -5,6 +5,7 @@ One process owns a data folder (`store.lock`); taking that lock is the caller's 
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from contextlib import AsyncExitStack
 from functools import partial
@@ -17,21 +18,14 @@ from agent_graph.errors import InvalidArgument, StoreCorrupt
 from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
 from agent_graph.store.checkpoints import SqliteCheckpoints
-from agent_graph.store.db import (
-    Database,
-    Mode,
-    Synchronous,
-    connect,
-    disconnect,
-    on_thread,
-    tune,
-    tune_reader,
-)
+from agent_graph.store.connection import Job, Mode, Synchronous, connect, disconnect, plain, tune, tune_reader
+from agent_graph.store.db import Database
 from agent_graph.store.folder import place_file, prepare_folder
 from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.guard import Guard
 from agent_graph.store.lock import LOCK_NAME, FolderLock
 from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
@@ -48,8 +42,8 @@ class SqliteStore:
     """`base.Store`: its families over one database. Made by `open_store`; an async context manager."""
 
     __slots__ = (
-        "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
-        "storage", "tokens",
+        "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
+        "runs", "storage", "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -64,6 +58,7 @@ class SqliteStore:
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
         self.tokens = SqliteTokens(database)
+        self.outbox = SqliteOutbox(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""
@@ -118,24 +113,29 @@ def check_not_gone(path: Path, *, had_database: bool) -> None:
 
 
 async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | None) -> Database:
+    """Each connection is made and set up in one go on its own thread: whoever starts the program waits for that."""
     if path is not None:
-        prepare_folder(path.parent)
+        if lock is None:  # else it was looked at to lock it
+            prepare_folder(path.parent)
         place_file(path)
-        await _inspect(path)
     async with AsyncExitStack() as opened:
-        writer = await _opened(opened, path, mode="rw")
-        await on_thread(writer, partial(tune, synchronous))
-        if await on_thread(writer, partial(migrate, path)):
-            await on_thread(writer, settle_schema)
+        writer = await _opened(opened, path, mode="rw", prepare=partial(_set_up, path, synchronous))
         reader = writer
         if path is not None:
-            reader = await _opened(opened, path, mode="ro")
-            await on_thread(reader, _tune_at_once)
+            reader = await _opened(opened, path, mode="ro", prepare=_tune_at_once)
         opened.pop_all()
     if path is None:
         return MemoryDatabase(writer)
     guard = Guard(path, lock=None if lock is None else lock.path)
     return Database(writer, reader=reader, path=path, synchronous=synchronous, guard=guard)
+
+
+def _set_up(path: Path | None, synchronous: Synchronous, connection: sqlite3.Connection) -> None:
+    if path is not None:
+        _inspect(path)
+    tune(synchronous, connection)
+    if migrate(path, connection):
+        settle_schema(connection)
 
 
 def _tune_at_once(connection: sqlite3.Connection) -> None:
@@ -144,13 +144,15 @@ def _tune_at_once(connection: sqlite3.Connection) -> None:
     connection.execute(FIRST_LOOK).fetchone()
 
 
-async def _opened(stack: AsyncExitStack, path: Path | None, *, mode: Mode) -> aiosqlite.Connection:
-    connection = await connect(path, mode=mode)
+async def _opened(
+    stack: AsyncExitStack, path: Path | None, *, mode: Mode, prepare: Job[object]
+) -> aiosqlite.Connection:
+    connection = await connect(path, mode=mode, prepare=prepare)
     stack.push_async_callback(disconnect, connection)
     return connection
 
 
-async def _inspect(path: Path) -> None:
+def _inspect(path: Path) -> None:
     """Look before anything is written: a file that is not ours, newer or damaged stays as it is, to the byte.
 
     Without a write-ahead log the file is all there is and can be read without a trace; with one, what it says is in
@@ -158,6 +160,5 @@ async def _inspect(path: Path) -> None:
     """
     log = path.with_name(path.name + "-wal")
     mode: Mode = "ro" if log.exists() and log.stat().st_size else "immutable"
-    async with AsyncExitStack() as opened:
-        connection = await _opened(opened, path, mode=mode)
-        await on_thread(connection, partial(inspect, path))
+    with contextlib.closing(plain(path, mode)) as connection:
+        inspect(path, connection)

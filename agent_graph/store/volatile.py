@@ -17,7 +17,8 @@ import aiosqlite
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL, Commit, RunRow
-from agent_graph.store.db import Database, Job, look, transact
+from agent_graph.store.connection import Job
+from agent_graph.store.db import Database, look, transact
 from agent_graph.store.run_rows import find_row
 from agent_graph.store.runs import SqliteRuns, write_commit
 from agent_graph.store.sqlite_errors import store_error
@@ -116,6 +117,8 @@ class VolatileRuns(SqliteRuns):
     def _put_off(self, commit: Commit) -> bool:
         """Keep a commit of nothing but events to a run that stands where it expects; else it is the database's."""
         if commit.create or commit.approvals or commit.answered is not None or commit.snapshot is not None:
+            return False
+        if commit.notices:
             return False
         first, events = commit.expected_seq, commit.events
         if [event.seq for event in events] != [*range(first, first + len(events))]:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)
 
 WHERE = """() => {
   const at = document.activeElement;
-  const style = getComputedStyle(at.type === "radio" ? at.closest("label") : at);
+  const style = getComputedStyle(at.closest(".row-head") ? at.closest(".row") : at.closest(".choice") || at);
   const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
   return [at.id || at.textContent.trim().slice(0, 40) || at.tagName, shown || at.id === "main" || at === document.body];
 }"""

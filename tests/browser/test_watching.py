@@ -47,7 +47,7 @@ async def test_a_run_goes_on_before_ones_eyes(ann: Person, tools: Tools, model: 
     assert await ann.page.locator("g.node-completed").count() == 3
     assert await ann.page.locator(".way.taken").count() == 4
     assert await ann.page.locator(".event").count() > events
-    await ann.sees("#standing", "Looks sound.")
+    await ann.sees("#result", "Looks sound.")
     assert await ann.still_here()
     seen = await ann.page.locator(".event").evaluate_all("all => all.map(one => one.id)")
     assert seen == [f"event-{number}" for number in range(len(seen))]

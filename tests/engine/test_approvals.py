@@ -11,7 +11,7 @@ import pytest
 from agent_graph.core import events as e
 from agent_graph.engine.clock import SystemClock
 from agent_graph.llm.scripted import Reply, ScriptedModel
-from agent_graph.store.db import on_thread
+from agent_graph.store.connection import on_thread
 from tests.engine.room import Room, opened
 from tests.sizes import size
 from tests.specs import gate, join, llm, passthrough, put, spec

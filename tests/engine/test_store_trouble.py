@@ -11,7 +11,7 @@ import pytest
 from agent_graph.core import events as e
 from agent_graph.errors import StoreCorrupt
 from agent_graph.llm.scripted import ScriptedModel
-from agent_graph.store.db import on_thread
+from agent_graph.store.connection import on_thread
 from agent_graph.store.sqlite import open_store
 from tests.engine.room import Gates, Room, opened
 from tests.specs import gate, join, llm, passthrough, put, spec

@@ -12,7 +12,7 @@ import pytest
 
 from agent_graph.errors import RunNotFound, SequenceConflict, StoreBusy, StoreCorrupt, StoreFull, StoreUnusable
 from agent_graph.store.base import Commit
-from agent_graph.store.db import on_thread
+from agent_graph.store.connection import on_thread
 from agent_graph.store.sqlite import SqliteStore, open_store
 from agent_graph.store.sqlite_errors import store_error
 from tests.store.rows import answered, begin, events, run, start, step

@@ -11,7 +11,7 @@ import pytest
 
 from agent_graph.errors import RunNotFound, RunPruned
 from agent_graph.store.base import Answered, Commit
-from agent_graph.store.db import on_thread
+from agent_graph.store.connection import on_thread
 from agent_graph.store.sqlite import SqliteStore, open_store
 from tests.store.rows import AT_MS, answered, approval, begin, run, start, step
 

@@ -19,7 +19,7 @@ from agent_graph.errors import (
     StoreUnusable,
 )
 from agent_graph.store.base import Commit
-from agent_graph.store.db import on_thread
+from agent_graph.store.connection import on_thread
 from agent_graph.store.migrate import schema_version
 from agent_graph.store.sqlite import SqliteStore
 from tests.store.rows import AT_MS, approval, begin, events, run, start, step, whole_list
