@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.opened import Tools
@@ -33,3 +35,14 @@ async def stopped(tools: Tools, run_id: str) -> Json:
 async def approval(tools: Tools, approval_id: str) -> Json:
     found: Json = (await tools.ok("graph_approval_get", approval_id=approval_id))["approval"]
     return found
+
+
+async def followed(tools: Tools, run_id: str) -> None:
+    """Until some page hears what the run's model writes."""
+    await come_true(lambda: run_id in tools.deps.supervisor.shell.notify._watches)
+
+
+async def come_true(test: Callable[[], bool]) -> None:
+    async with asyncio.timeout(8):
+        while not test():  # noqa: ASYNC110  (no event tells of it)
+            await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.chromium import Person
 from tests.browser.conftest import People
-from tests.browser.graphs import stopped
+from tests.browser.graphs import followed, stopped
 from tests.browser.site import Site
 from tests.fakes.opened import Tools
 from tests.fakes.writing import Writing
@@ -53,10 +53,8 @@ async def harmless(person: Person, path: str) -> None:
     page = person.page
     assert await page.evaluate("window.ran === undefined"), page.url
     assert await page.locator("script").count() == 1, page.url
-    assert (
-        await page.locator("img[src=x], iframe, base, link[href*='//evil'], meta[http-equiv], form[action*='//evil']").count()
-        == 0
-    )
+    made = "img[src=x], iframe, base, link[href*='//evil'], meta[http-equiv], form[action*='//evil']"
+    assert await page.locator(made).count() == 0
     links = await page.locator("a").evaluate_all("all => all.map(one => one.href.baseVal ?? one.href)")
     assert not [link for link in links if not link.startswith(person.watch.url)], links
     on = "[onerror], [onload], [onfocus], [onmouseover]"
@@ -90,6 +88,7 @@ async def test_nothing_that_looks_like_markup_does_anything_on_any_page(
     await model.began.wait()
     run = f"/runs/{run_id}"
     await ann.go(run)
+    await followed(tools, run_id)
     model.write(EVIL)
     await ann.sees("#texts pre", EVILS[0])
     await harmless(ann, "")

@@ -67,8 +67,9 @@ async def each(ann: Person, paths: list[str]) -> AsyncIterator[str]:
 
 
 async def opened(ann: Person) -> None:
-    """All that is folded away is there to be seen."""
-    await ann.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    """What is folded away is there to be seen; of the events, which are alike, the first."""
+    every = "details:not(.event details), .event:first-child details"
+    await ann.page.evaluate("every => { for (const one of document.querySelectorAll(every)) one.open = true }", every)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -78,13 +79,12 @@ async def test_axe_finds_nothing_serious_on_any_page_and_each_is_well_formed(
     paths = await filled(tools, model)
     ann = await people("ann", color_scheme=scheme, reduced_motion="reduce")
     found: list[str] = []
+    if scheme == "dark":  # the colours are other ones, and nothing else
+        paths = [path for path in paths if "none" not in path]
     async for _ in each(ann, paths):
-        if scheme == "light":
-            await opened(ann)
-            found += [*await faults(ann.page), *await unshapely(ann.page)]
-        else:  # no more than colours are other ones
-            await opened(ann)
-            found += await faults(ann.page, "color-contrast")
+        await opened(ann)
+        found += await faults(ann.page, *(["color-contrast"] if scheme == "dark" else []))
+        found += await unshapely(ann.page)
     assert not found, "\n".join(found)
     model.end()
 

@@ -3,15 +3,12 @@ goes."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 import pytest
 
 from agent_graph.console import streaming
 from agent_graph.tools.deps import Caller
 from tests.browser.chromium import Person
-from tests.browser.graphs import ROUND, TALE, approval, stopped, waiting
+from tests.browser.graphs import ROUND, TALE, approval, come_true, followed, stopped, waiting
 from tests.browser.site import Site
 from tests.fakes.opened import Tools
 from tests.fakes.writing import Writing
@@ -58,7 +55,7 @@ async def test_text_appears_as_the_model_writes_it(ann: Person, tools: Tools, mo
     await ann.go(f"/runs/{run_id}")
     await ann.mark()
     await ann.sees("g.node-running", "tell")
-    await come_true(lambda: run_id in tools.deps.supervisor.shell.notify._watches)
+    await followed(tools, run_id)
     model.write(" a <b>time</b>")
     await ann.sees("#texts pre", " a <b>time</b>")
     model.write(", long ago.")
@@ -180,9 +177,3 @@ async def test_a_page_that_is_not_in_front_holds_no_connection(ann: Person, tool
       document.dispatchEvent(new Event("visibilitychange"));
     }""")
     await ann.sees(f"a[href='/approvals/{asked['approval_id']}']")
-
-
-async def come_true(test: Callable[[], bool]) -> None:
-    async with asyncio.timeout(8):
-        while not test():  # noqa: ASYNC110  (no event tells of it)
-            await asyncio.sleep(0.01)

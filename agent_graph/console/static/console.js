@@ -109,7 +109,7 @@ function followRun(element) {
       name.className = "meta";
       name.textContent = firing + (kind === "text" ? "" : ", " + kind);
       const words = document.createElement("pre");
-      words.className = "value";
+      words.className = "value prose";
       piece.append(name, words);
       byId("texts").append(piece);
       texts.set(key, { firing, piece, words });
