@@ -79,11 +79,13 @@ def commands() -> typer.Typer:
         approvals,
         approvers,
         checking,
+        event_log,
         graphs,
         install,
         keeping,
         keys,
         notifying,
+        replaying,
         running,
         runs,
         serving,
@@ -99,8 +101,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, approvals, approvers, keys, keeping, notifying, serving, tokens,
-        install,
+        running, checking, templates, graphs, runs, event_log, replaying, approvals, approvers, keys, keeping,
+        notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

@@ -1,10 +1,9 @@
-"""The pictures of the console that the docs show: ``python -m tests.browser.screenshots FOLDER``."""
+"""The pictures of the console that the docs show: ``python -m tests.browser.screenshots``."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,8 +21,9 @@ from tests.browser.site import Site
 from tests.fakes.opened import Tools, opened
 from tests.fakes.writing import Writing
 from tests.mcp_server.served import token_for
-from tests.specs import Json, gate, llm, put, spec
+from tests.specs import Json, gate, join, llm, node, put, spec
 
+FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
 MOST_BYTES = 120_000
 WIDE = {"width": 1120, "height": 790}
 PHONE = {"width": 390, "height": 780}
@@ -41,16 +41,13 @@ LETTER = {
 
 def council() -> Json:
     """A question, two who look at the plan, and a person who decides."""
-    seats = [
-        {"id": "risks", "entry": "risks"},
-        {"id": "costs", "entry": "costs"},
-    ]
+    seats = [{"id": "risks", "entry": "risks"}, {"id": "costs", "entry": "costs"}]
     return spec(
         llm("plan", "Plan: {input}", output_key="plan") | {"label": "Write the plan"},
-        {"id": "seats", "type": "parallel", "label": "Ask the council", "config": {"join": "brought", "branches": seats}},
+        node("seats", "parallel", join="brought", branches=seats) | {"label": "Ask the council"},
         llm("risks", "What can go wrong? {plan}", output_key="risks") | {"label": "Look for risks"},
         llm("costs", "What does it cost? {plan}", output_key="costs") | {"label": "Count the costs"},
-        {"id": "brought", "type": "join", "label": "Bring together", "config": {"mode": "all_success"}},
+        join("brought", mode="all_success") | {"label": "Bring together"},
         gate("gate", prompt="Shall the repositories be merged as planned?", subject_key="plan", quorum=2,
              audience=["release board"], output_key="decision") | {"label": "The board decides"},
         llm("report", "Report slowly: {plan}", output_key="report") | {"label": "Write the report"},
@@ -91,7 +88,7 @@ async def come(browser: Browser, site: Site, name: str, **options: Any) -> Perso
     return person
 
 
-async def keep(page: Page, path: Path, *, height: int = 0) -> None:
+async def keep(page: Page, name: str, *, height: int = 0) -> None:
     """The window as it is, or its upper part, as WebP, which the browser itself makes of a PNG."""
     size = page.viewport_size
     assert size is not None
@@ -114,31 +111,30 @@ async def keep(page: Page, path: Path, *, height: int = 0) -> None:
     )
     await drawn.close()
     made = base64.b64decode(url)
-    assert len(made) < MOST_BYTES, f"{path.name} has {len(made)} bytes"
-    path.write_bytes(made)
-    print(f"{path}: {len(made) // 1024} KB")
+    assert len(made) < MOST_BYTES, f"{name} has {len(made)} bytes"
+    await asyncio.to_thread((FOLDER / f"console-{name}.webp").write_bytes, made)
+    print(f"{name}: {len(made) // 1024} KB")
 
 
-async def taken(folder: Path) -> None:
-    """All pictures, into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
+async def taken() -> None:
+    """All pictures, in place of those that are there."""
     async with house() as (site, model), started() as browser:
         tools = site.tools
         merging, announced = await filled(tools)
         ann = await come(browser, site, "ann", viewport=WIDE, color_scheme="light")
         await ann.go("/approvals")
-        await keep(ann.page, folder / "console-inbox.webp", height=530)
+        await keep(ann.page, "inbox", height=530)
         await ann.go(f"/approvals/{announced['approval_id']}")
         await ann.page.click("#edit")
         await ann.page.fill("#subject", (await ann.page.input_value("#subject")).replace("Monday", "Monday at 8:00"))
         await ann.page.click("#compare")
-        await keep(ann.page, folder / "console-edit.webp")
+        await keep(ann.page, "edit")
         await ann.go(f"/approvals/{merging['approval_id']}")
         await ann.page.check("#decision-approve")
-        await keep(ann.page, folder / "console-approval.webp")
+        await keep(ann.page, "approval")
         phone = await come(browser, site, "pia", viewport=PHONE, color_scheme="dark", is_mobile=True, has_touch=True)
         await phone.go(f"/approvals/{announced['approval_id']}")
-        await keep(phone.page, folder / "console-phone.webp")
+        await keep(phone.page, "phone")
         for voter in ("ann", "bob"):
             vote = {"approval_id": merging["approval_id"], "decision": "approve", "decided_by": voter}
             await tools.ok("graph_approval_decide", **vote)
@@ -148,7 +144,7 @@ async def taken(folder: Path) -> None:
         await followed(tools, merging["run_id"])
         model.write("The board approved the plan. Merges stop on Friday at 18:00")
         await dan.sees("#texts pre", "The board")
-        await keep(dan.page, folder / "console-run.webp")
+        await keep(dan.page, "run")
 
 
 async def filled(tools: Tools) -> tuple[Json, Json]:
@@ -161,4 +157,4 @@ async def filled(tools: Tools) -> tuple[Json, Json]:
 
 
 if __name__ == "__main__":
-    asyncio.run(taken(Path(sys.argv[1])))
+    asyncio.run(taken())

@@ -118,7 +118,7 @@ async def test_who_has_the_page_open_is_told_that_somebody_else_decided(people: 
     await bob.go(f"/approvals/{asked['approval_id']}")
     await choose(bob, "approve")
     await bob.page.click("#record")
-    await ann.sees("#news", "Something happened to an approval.")
+    await ann.sees("#news", "Something happened to it.")
     assert await ann.page.input_value("#decision_note") == "half a thought"
     await ann.page.click("#news a")
     await ann.sees("#outcome", "bob (console)")
@@ -150,7 +150,7 @@ async def test_an_approval_whose_time_ends_while_it_is_looked_at_says_so_and_tak
     await choose(ann, "approve")
     hands.at_ms += 60_000
     tools.deps.supervisor.shell.notify.gates.set()
-    await ann.sees("#news", "Something happened to an approval.")
+    await ann.sees("#news", "Something happened to it.")
     await ann.page.click("#record")
     await ann.sees("#wrong")
     assert await ann.reads("#code") == "APPROVAL_EXPIRED"
