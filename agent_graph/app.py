@@ -79,7 +79,7 @@ async def open_app(
         catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named)
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, keys=keys)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:

@@ -119,7 +119,7 @@ class Journal:
         commit = Commit(
             run=run_row(self.graph, run, created_at_ms=run.accepted_at_ms),
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
-            approvals=gates, answered=answered,
+            approvals=gates, answered=answered, seal=self._shell.seal if run.terminal else None,
         )  # fmt: skip
         reusable = self._reusable
         self._pending, self._touched, self.finishes, self._reusable = [], {}, False, False

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.sealing import Seal
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
+from agent_graph.engine.key_files import KEYLESS
+from agent_graph.engine.keys import KeyRing
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -26,6 +30,13 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    keys: KeyRing | None = None
+    """What seals runs that end; None where nothing does."""
+
+    @property
+    def seal(self) -> Callable[[JsonObject], Seal] | None:
+        """Seals what a run that ends comes to; None in a keyless folder."""
+        return None if self.keys is None or self.keys.mode == KEYLESS else self.keys.seal
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:

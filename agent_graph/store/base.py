@@ -20,6 +20,7 @@ from agent_graph.store.rows import (  # told from here too
     Outcome,
     RunRow,
     RunStatus,
+    SealedLog,
     Snapshot,
     Space,
     StoredEvent,
@@ -28,9 +29,9 @@ from agent_graph.store.rows import (  # told from here too
 
 __all__ = [
     "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
-    "RetentionStore", "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
-    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "Snapshot", "Space",
-    "StoredEvent", "TokenRow",
+    "RetentionStore", "SealStore", "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
+    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "SealedLog",
+    "Snapshot", "Space", "StoredEvent", "TokenRow",
 ]  # fmt: skip
 
 
@@ -137,6 +138,17 @@ class CheckpointStore(Protocol):
     async def latest(self, run_id: str) -> Snapshot:
         """The snapshot that is kept of a run. Raises `RunNotFound`, `CheckpointNotFound`, and
         `CheckpointIntegrityFailure` when it is not what was written."""
+        ...
+
+
+class SealStore(Protocol):
+    async def of(self, run_id: str) -> SealedLog:
+        """The log of a run and its seal, in one consistent state. Raises `RunNotFound`, and `RunPruned` when the log is
+        kept no longer."""
+        ...
+
+    async def put_late(self, run_id: str, seal: JsonObject) -> bool:
+        """Keep a seal made after the run had ended; False, and nothing is changed, where there is one already."""
         ...
 
 
@@ -248,6 +260,9 @@ class Store(Protocol):
 
     @property
     def checkpoints(self) -> CheckpointStore: ...
+
+    @property
+    def seals(self) -> SealStore: ...
 
     @property
     def outcomes(self) -> OutcomeStore: ...

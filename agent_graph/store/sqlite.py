@@ -29,6 +29,7 @@ from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
+from agent_graph.store.seals import SqliteSeals
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
@@ -42,7 +43,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
-        "storage", "tokens",
+        "seals", "storage", "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -51,6 +52,7 @@ class SqliteStore:
         self.graphs = SqliteGraphs(database)
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.checkpoints = SqliteCheckpoints(database)
+        self.seals = SqliteSeals(database)
         self.outcomes = SqliteOutcomes(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
