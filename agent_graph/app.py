@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_graph import __version__
+from agent_graph.connect.targets import make_targets
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.announce import Announcer
 from agent_graph.engine.approvers import Approvers
 from agent_graph.engine.catalog import Catalog
-from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.retention import Policy, Retention
 from agent_graph.engine.shell import Shell
 from agent_graph.engine.supervisor import Supervisor
@@ -79,7 +82,9 @@ async def open_app(
         catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, keys=keys)
+        outbox = _outbox(settings, store, clock, opened)
+        announcer = outbox.announcer if outbox else None
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=announcer, keys=keys)
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -92,10 +97,12 @@ async def open_app(
             retention = Retention(store, clock, policy)
             opened.push_async_callback(retention.stop)
             retention.watch()
+            if outbox is not None:
+                outbox.watch()
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
-            settings.deletion, keys,
+            settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
             from agent_graph.tools import socket_server
@@ -139,7 +146,9 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     found = [machine(__version__)]
     newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
-        about_store, newest_ms = await store(settings.data_dir, DATABASE, full=full, now_ms=now_ms)
+        about_store, newest_ms = await store(
+            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe()
+        )
         found += about_store
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]
@@ -158,6 +167,18 @@ def _host(name: str, health: JsonObject) -> Finding:
         default = f", default {health['default_model']}" if health["default_model"] else ""
         return Finding(name, "ok", f"{health['provider']} at {health['host']}{default}", health)
     return Finding(name, "warning", f"{health['error_code']}: {health['error']}", health)
+
+
+def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitStack) -> Outbox | None:
+    """Who tells those the settings name; stopped after the runs have, so that what they ended with is told."""
+    notify = settings.notify
+    targets = make_targets(notify)
+    if not targets:
+        return None
+    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
+    opened.push_async_callback(outbox.stop)
+    return outbox
 
 
 async def _open_store(

@@ -12,6 +12,7 @@ from agent_graph.core.limits import DEFAULTS, Limits, ceiling
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import SETTINGS, Settings, default_data_dir, load
 from agent_graph.settings.http import HttpSettings
+from agent_graph.settings.notify import NotifySettings
 
 SECRET = "k-3f9a-never-shown"
 
@@ -225,6 +226,6 @@ def test_what_is_described_is_json_and_names_every_setting_once(tmp_path: Path) 
 
 def test_the_table_of_settings_and_the_record_have_the_same_fields() -> None:
     http = {f"http_{f.name}" for f in fields(HttpSettings)}
-    assert {f.name for f in fields(Settings)} - {"http"} | http == {setting.name for setting in SETTINGS} | {
-        "limits", "hosts", "policies", "sources",
-    }  # fmt: skip
+    notify = {f"notify_{f.name}" for f in fields(NotifySettings)}
+    held = {f.name for f in fields(Settings)} - {"http", "notify"} | http | notify
+    assert held == {setting.name for setting in SETTINGS} | {"limits", "hosts", "policies", "sources"}

@@ -83,6 +83,8 @@ def commands() -> typer.Typer:
         install,
         keeping,
         keys,
+        notifying,
+        receipts,
         running,
         runs,
         serving,
@@ -97,7 +99,10 @@ def commands() -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    groups = (running, checking, templates, graphs, runs, approvals, approvers, keys, keeping, serving, tokens, install)
+    groups = (
+        running, checking, templates, graphs, runs, receipts, approvals, approvers, keys, keeping, notifying, serving,
+        tokens, install,
+    )  # fmt: skip
     for group in groups:
         group.register(app)
 

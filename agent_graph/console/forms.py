@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from agent_graph.errors import BodyTooLarge, FormNotValid, InputInvalid
+from agent_graph.errors import BodyTooLarge, FormNotValid, InputInvalid, OriginNotAllowed
 
 Form: TypeAlias = Mapping[str, str]
 
 KEY: Final = "form_key"
 """The field every form carries."""
-FIELDS: Final = 50
+FIELDS: Final = 200
 MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 
 
@@ -36,6 +37,19 @@ async def read_form(request: Request, *, most: int) -> Form:
     except ValueError:
         raise InputInvalid("this is no form: it cannot be read") from None
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def check_origin(request: Request) -> None:
+    """Raises `OriginNotAllowed` for a form of a page of another server, also of one that may use ``/mcp``."""
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    other = origin is not None and origin not in (f"http://{host}", f"https://{host}")
+    if other or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise OriginNotAllowed("this form was sent by a page of another server; nothing was changed")
+
+
+def nonce() -> str:
+    """What goes with a form and makes of one that is sent twice one deed."""
+    return f"console-{secrets.token_urlsafe(16)}"
 
 
 def check(form: Form, key: str) -> None:

@@ -23,16 +23,17 @@ UNSEEN: Final = re.compile(
     "\U000e0000-\U000e007f]|[\ud800-\udfff]"
 )
 """What a reader does not see, or what turns the reading order, so that a text reads as another than it is."""
+NOW_MS: Final = 5_000
 STEPS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
-def page(template: str, *, http_status: int = 200, **values: Any) -> Response:
+def page(template: str, /, *, http_status: int = 200, **values: Any) -> Response:
     """The page made of `template`."""
     text = _environment().get_template(template).render(values)
     return Response(text.encode("utf-8", "replace"), http_status, media_type="text/html; charset=utf-8")
 
 
-def fragment(template: str, **values: Any) -> Markup:
+def fragment(template: str, /, **values: Any) -> Markup:
     """A part of a page, made of `template`."""
     return Markup(_environment().get_template(template).render(values))  # noqa: S704  (all values in it are escaped)
 
@@ -52,12 +53,48 @@ def pretty(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
+_TOKEN: Final = re.compile(r'("(?:[^"\\]|\\.)*")(:)?|(-?\d[\d.eE+-]*)|(true|false|null)')
+
+
+def coloured(value: JsonValue) -> Markup:
+    """A value as `pretty` has it; of JSON, each kind of thing is marked for the colours of the page."""
+    if isinstance(value, str):
+        return plainly(value)
+    said, shown, end = pretty(value), Markup(), 0
+    for found in _TOKEN.finditer(said):
+        shown += escape(said[end : found.start()])
+        text, colon, number, _ = found.groups()
+        kind = "key" if colon else "string" if text else "number" if number else "word"
+        shown += Markup('<span class="j-{}">{}</span>{}').format(kind, plainly(text or found.group()), colon or "")
+        end = found.end()
+    return shown + escape(said[end:])
+
+
+def ago(at_ms: int, now_ms: int) -> Markup:
+    """How long ago a moment was, in words, with the moment itself for who asks."""
+    span_ms = now_ms - at_ms
+    said = "just now" if span_ms < NOW_MS else f"{lasting(span_ms)} ago"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(rfc3339(at_ms), _utc(at_ms), said)
+
+
+def _utc(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def when(at_ms: int | None) -> Markup:
     """A moment, for people and for programs."""
     if at_ms is None:
         return Markup("&ndash;")
-    said = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}">{}</time>').format(rfc3339(at_ms), said)
+    return Markup('<time datetime="{}">{}</time>').format(rfc3339(at_ms), _utc(at_ms))
+
+
+def since(at_ms: int, began_ms: int | None) -> Markup:
+    """How long after the beginning something was, with the moment itself for who asks."""
+    if began_ms is None:
+        return when(at_ms)
+    span_ms = max(0, at_ms - began_ms)
+    said = f"+{span_ms / 1000:.2f} s" if span_ms < 60_000 else f"+{lasting(span_ms)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(rfc3339(at_ms), _utc(at_ms), said)
 
 
 def lasting(span_ms: int) -> str:
@@ -87,6 +124,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "plainly": plainly, "pretty": pretty, "when": when, "lasting": lasting, "short": short,
+        "coloured": coloured, "ago": ago, "since": since,
         "words": lambda text: str(text).replace("_", " "),
     }  # fmt: skip
     made.globals["version"] = __version__

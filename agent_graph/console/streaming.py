@@ -29,6 +29,10 @@ LATEST_S: Final = 1.0
 """Seconds after which it is sent whatever comes."""
 MOST: Final = 16
 """Pages of one session that go on at once."""
+APPROVALS: Final = "approvals"
+RUNS: Final = "runs"
+_MARKS: Final = {APPROVALS: ("approval_",), RUNS: ("run_", "approval_")}
+"""How the types of events begin that change a list."""
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
 
 
@@ -49,13 +53,15 @@ class Part:
 Standing = Callable[[], Awaitable[Sequence[Part]]]
 
 
-def run_stream(desk: Desk, run_id: str, *, since: int, standing: Standing) -> StreamingResponse:
+def run_stream(desk: Desk, run_id: str, *, since: int, began_ms: int | None, standing: Standing) -> StreamingResponse:
     """A run's events from `since` on, text as it streams, and after changes what `standing` makes of it; ends with
     the run, or when the browser may not look any more."""
-    return _response(desk, run_parts(desk, run_id, since=since, standing=standing))
+    return _response(desk, run_parts(desk, run_id, since=since, began_ms=began_ms, standing=standing))
 
 
-async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) -> AsyncGenerator[Part]:
+async def run_parts(
+    desk: Desk, run_id: str, *, since: int, standing: Standing, began_ms: int | None = None
+) -> AsyncGenerator[Part]:  # fmt: skip
     """The parts of `run_stream`; one without a name is a sign of life."""
     loop = asyncio.get_running_loop()
     items = follow(seen_by(desk.deps, desk.caller), run_id, cursor=since)
@@ -87,7 +93,7 @@ async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) 
             if item["type"] == STATUS:
                 changed = True
             else:
-                yield _part(item)
+                yield _part(item, began_ms)
     except (AgentGraphError, Turned):  # it was pruned or cannot be read: loaded anew, the page says what is wrong
         pass
     finally:
@@ -100,24 +106,26 @@ async def run_parts(desk: Desk, run_id: str, *, since: int, standing: Standing) 
     yield Part("end")
 
 
-def _part(item: JsonObject) -> Part:
+def _part(item: JsonObject, began_ms: int | None) -> Part:
     if item["type"] == DELTA:
         return Part("delta", json.dumps({"firing": item["firing"], "kind": item["kind"], "text": item["text"]}))
-    return Part("event", fragment("event.html", event=item, fresh=True), int(str(item["seq"])))
+    return Part("event", fragment("event.html", event=item, began_ms=began_ms), int(str(item["seq"])))
 
 
-def changes(desk: Desk) -> StreamingResponse:
-    """A part ``changed`` whenever an approval the browser sees was opened, voted on or closed."""
-    return _response(desk, change_parts(desk))
+def changes(desk: Desk, *, of: str) -> StreamingResponse:
+    """A part ``changed`` whenever something of the kind `of` happened that the browser sees: an approval was opened,
+    voted on or closed, or how a run stands has changed. At most one each second."""
+    return _response(desk, change_parts(desk, of=of))
 
 
-async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
+async def change_parts(desk: Desk, *, of: str) -> AsyncGenerator[Part]:
     """The parts of `changes`; one without a name is a sign of life."""
     news = asyncio.Event()
+    sees_all = desk.caller.sees_approvals if of == APPROVALS else desk.caller.sees_all
 
     def hear(row: RunRow, events: Sequence[Event]) -> None:
-        theirs = desk.caller.sees_approvals or row.principal == desk.caller.principal
-        if theirs and any(event.fact.type.startswith("approval_") for event in events):
+        theirs = sees_all or row.principal == desk.caller.principal
+        if theirs and any(event.fact.type.startswith(_MARKS[of]) for event in events):
             news.set()
 
     stop = desk.deps.supervisor.shell.notify.listen(hear)
@@ -135,8 +143,13 @@ async def change_parts(desk: Desk) -> AsyncGenerator[Part]:
             if not await desk.still():
                 yield Part("end")
                 return
-            yield Part("changed" if news.is_set() else "")
+            told = news.is_set()
             news.clear()
+            yield Part("changed" if told else "")
+            if told:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LATEST_S):
+                        await desk.over.wait()
     finally:
         stop()
 

@@ -18,7 +18,7 @@ from agent_graph.console.cookies import Cookies
 from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.rendering import page
 from agent_graph.console.sessions import Session, Sessions
-from agent_graph.console.views import approvals, deciding, graphs, log, login, runs
+from agent_graph.console.views import approvals, deciding, graphs, log, login, runs, starting
 from agent_graph.errors import AgentGraphError, FormNotValid
 from agent_graph.tools.deps import Deps
 
@@ -65,11 +65,15 @@ class Console:
             Route("/log.csv", self._closed(log.as_csv), methods=["GET"]),
             Route("/log.json", self._closed(log.as_json), methods=["GET"]),
             Route("/runs", self._closed(runs.listed), methods=["GET"]),
+            Route("/runs/live", self._closed(runs.list_live), methods=["GET"]),
             Route("/runs/{run_id}", self._closed(runs.shown), methods=["GET"]),
             Route("/runs/{run_id}/live", self._closed(runs.live), methods=["GET"]),
             Route("/graphs", self._closed(graphs.listed), methods=["GET"]),
             Route("/graphs/{graph_id}", self._closed(graphs.shown), methods=["GET"]),
+            Route("/graphs/{graph_id}", self._closed(starting.graph_started), methods=["POST"]),
             Route("/templates", self._closed(graphs.templates), methods=["GET"]),
+            Route("/templates/{template_id}", self._closed(starting.template), methods=["GET"]),
+            Route("/templates/{template_id}", self._closed(starting.template_started), methods=["POST"]),
         ]
 
     def _open(self, view: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -97,6 +101,7 @@ class Console:
                 self.take(f"principal {caller.principal}" if caller.principal else _address(request))
                 desk = Desk(self.deps, session, caller, partial(self._still, session), self.sessions.over)
                 if request.method == "POST":
+                    forms.check_origin(request)
                     form = await forms.read_form(request, most=self.body_bytes)
                     forms.check(form, session.form_key)
                     desk = replace(desk, form=form)
@@ -113,6 +118,7 @@ class Console:
         cookies = Cookies(request)
         if request.method == "GET":
             return login.asked(request, cookies)
+        forms.check_origin(request)
         form = await forms.read_form(request, most=login.MOST_BYTES)
         if not cookies.before:
             raise FormNotValid("the cookie of this page did not come back: allow cookies, and load it again")

@@ -54,6 +54,8 @@ class Ballot:
     """The JSON Patch of an edit."""
     subject_digest: str = ""
     """Of the subject they saw; "" where that is not told."""
+    console: str = ""
+    """The address at which the console is served, for what a refusal says."""
 
 
 def vote(run: Run, approval_id: str, ballot: Ballot, *, now_ms: int) -> tuple[e.Fact, ...]:
@@ -125,7 +127,9 @@ def _check_open(run: Run, gate: Gate, now_ms: int) -> None:
 
 def _check_voter(run: Run, gate: Gate, ballot: Ballot) -> None:
     if gate.channels and ballot.via not in gate.channels:
-        how = how_to_decide(gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions)
+        how = how_to_decide(
+            gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions, console=ballot.console
+        )
         message = f"this gate takes no decision that comes by {ballot.via}: {how}"
         raise ApprovalChannelNotAllowed(
             message, approval_id=gate.approval_id, via=ballot.via, channels=list(gate.channels), how_to_decide=how

@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_graph.core import merkle
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical, digest, parse_json
 from agent_graph.core.receipt_chain import MOST_BYTES, MOST_DEPTH, Fault
-from agent_graph.core.receipt_check import Checked
+from agent_graph.core.receipt_check import UNCHECKED, Checked, broken
 from agent_graph.core.sealing import ED25519, HMAC, Sealer, Verifier
 from agent_graph.errors import InvalidRequest
 
@@ -52,18 +52,16 @@ def check_envelope(document: Any, verifiers: Mapping[str, Verifier]) -> Checked:
     """As `receipt_check.check`, of an envelope: it has no digests of its parts, so that less can be named."""
     faults, payload, key_id, signature = _opened(document)
     if faults:
-        return Checked("", "", tuple(faults), None, 0, None, ())
+        return broken(*faults)
     try:
         found: Any = parse_json(payload, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH)
     except InvalidRequest as wrong:
-        return Checked("", "", (Fault("payload", f"cannot be read: {wrong.message}"),), None, 0, None, ())
+        return broken(Fault("payload", f"cannot be read: {wrong.message}"))
     receipt: Any = found.get("predicate") if isinstance(found, dict) else None
     if not isinstance(receipt, dict) or not _is_statement(found, receipt):
-        fault = Fault("payload", "is not the statement of a receipt, or was changed")
-        return Checked("", "", (fault,), None, 0, None, ())
+        return broken(Fault("payload", "is not the statement of a receipt, or was changed"))
     if not verifiers:
-        note = "authenticity was NOT checked: without a key nobody can tell who made this receipt"
-        return Checked(str(receipt["run_id"]), digest(receipt), (), None, len(receipt["leaves"]), None, (note,))
+        return Checked(str(receipt["run_id"]), digest(receipt), (), None, len(receipt["leaves"]), None, (UNCHECKED,))
     verifier = verifiers.get(key_id)
     if verifier is None:
         faults = [Fault("signatures[0].keyid", f"is {key_id[:80]}, which was not given")]

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 from agent_graph.core import merkle
 from agent_graph.core.frozen import dataclass
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical, digest, parse_json
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.receipt import BUNDLE, RECEIPT
-from agent_graph.core.receipt_chain import MOST_BYTES, MOST_DEPTH, Fault, Link, chain_faults, links_of
+from agent_graph.core.receipt_chain import Fault, Link, chain_faults, links_of
 from agent_graph.core.receipt_leaves import output_digest
 from agent_graph.core.receipt_seal import seal_body
 from agent_graph.core.sealing import Verifier, holds
-from agent_graph.errors import InvalidRequest
 
 SHAPE: Final[Mapping[str, type]] = {
     "receipt": dict, "receipt.kind": str, "receipt.run_id": str, "receipt.status": str, "receipt.graph": dict,
@@ -40,6 +39,7 @@ MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 """All that these may have."""
 OBJECTS: Final = ("receipt.leaves", "receipt.graph.subgraphs")
 """Lists of objects."""
+UNCHECKED: Final = "authenticity was NOT checked: without a key nobody can tell who made this receipt"
 ENDS: Final = {"node_finished": "finished", "node_failed": "failed", "firing_cancelled": "cancelled"}
 _HASH: Final = re.compile("[0-9a-f]{64}")
 
@@ -59,31 +59,12 @@ class Checked:
     """What a reader has to know, although nothing is wrong."""
 
 
-def check_text(data: bytes, verifiers: Mapping[str, Verifier], *, any_form: bool = False) -> Checked:
-    """`check` of a file: JSON in canonical form, with one newline behind it or none; with `any_form` in any form."""
-    try:
-        document = parse_json(data, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH)
-    except InvalidRequest as wrong:
-        return _broken(Fault("file", f"cannot be read: {wrong.message}"))
-    if not any_form and (at := _departs(data.removesuffix(b"\n"), canonical(document))) is not None:
-        said = f"is not in canonical form from byte {at} on; a file that was only laid out anew can still be checked"
-        return _broken(Fault("file", said))
-    return check(document, verifiers)
-
-
-def _departs(found: bytes, wanted: bytes) -> int | None:
-    if found == wanted:
-        return None
-    pairs = enumerate(zip(found, wanted, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(found), len(wanted)))
-
-
 def check(document: JsonValue, verifiers: Mapping[str, Verifier]) -> Checked:
     """Check {receipt, integrity, bundle?}; `verifiers` are the keys there are, by id."""
     whole: Any = document
     faults = _shape(whole)
     if faults:
-        return _broken(*faults)
+        return broken(*faults)
     receipt, integrity, bundle = whole["receipt"], whole["integrity"], whole.get("bundle")
     faults = _receipt_faults(receipt, integrity)
     notes: list[str] = []
@@ -101,7 +82,7 @@ def check(document: JsonValue, verifiers: Mapping[str, Verifier]) -> Checked:
             notes.append(f"what was sealed when the run ended was not checked: its key {receipt['sealed']['key_id']} "
                          "was not given")  # fmt: skip
     else:
-        notes.append("authenticity was NOT checked: without a key nobody can tell who made this receipt")
+        notes.append(UNCHECKED)
     if receipt["sealed"]["late"]:
         notes.append("sealed late: the run had ended before anything was sealed, and nothing vouches for the time until"
                      " then")  # fmt: skip
@@ -111,7 +92,8 @@ def check(document: JsonValue, verifiers: Mapping[str, Verifier]) -> Checked:
     )
 
 
-def _broken(*faults: Fault) -> Checked:
+def broken(*faults: Fault) -> Checked:
+    """What can be said of something that is no receipt."""
     return Checked("", "", faults, None, 0, None, ())
 
 

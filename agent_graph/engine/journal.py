@@ -30,7 +30,9 @@ EVENT_BYTES: Final = 512
 """What an event is taken to weigh that was read and not written."""
 PAGE: Final = 1000
 
-_GATE_FACTS = (e.ApprovalOpened, e.ApprovalVoted, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn)
+_GATE_FACTS = (
+    e.ApprovalOpened, e.ApprovalVoted, e.ApprovalReminded, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,12 @@ class Journal:
             return
         run, pending = self.run, self._pending
         gates = [approval_row(self.graph, run, run.gates[name]) for name in self._touched]
+        told = self._shell.announcer if gates or run.terminal else None
         commit = Commit(
             run=run_row(self.graph, run, created_at_ms=run.accepted_at_ms),
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
-            approvals=gates, answered=answered, seal=self._shell.seal if run.terminal else None,
+            approvals=gates, answered=answered, notices=() if told is None else told.notices(self.graph, run, pending),
+            seal=self._shell.seal if run.terminal else None,
         )  # fmt: skip
         reusable = self._reusable
         self._pending, self._touched, self.finishes, self._reusable = [], {}, False, False
@@ -131,6 +135,8 @@ class Journal:
             await self._remember(pending)
         if gates or (commit.run.wake_at_ms is not None and commit.run.status == "waiting"):
             self._shell.notify.gates.set()
+        if told is not None and commit.notices:
+            told.written()
 
     async def _remember(self, events: Sequence[e.Event]) -> None:
         """Have answers that may be used again found; one that is not is only asked for once more."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.sealing import Seal
+from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
 from agent_graph.engine.key_files import KEYLESS
@@ -16,7 +18,9 @@ from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.telemetry import Telemetry
 from agent_graph.errors import AgentGraphError, StoreCorrupt
-from agent_graph.store.base import Answered, Store
+from agent_graph.store.base import Answered, Notice, Store
+
+MOST_GATES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    announcer: Announcer | None = None
+    """What is to be told outside; None where nobody is."""
     keys: KeyRing | None = None
     """What seals runs that end; None where nothing does."""
 
@@ -57,6 +63,14 @@ async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: 
         "message": f"{damage.message} It was cancelled: {reason}",
         "reason": reason,
     }
-    await shell.store.retention.write_off(run_id, error, at_ms=shell.clock.now_ms(), answered=answered)
+    now_ms = shell.clock.now_ms()
+    notices: tuple[Notice, ...] = ()
+    if shell.announcer is not None:
+        gates, _ = await shell.store.approvals.list(run_id=run_id, statuses=("pending",), limit=MOST_GATES)
+        row = await shell.store.runs.get(run_id)
+        notices = shell.announcer.of_written_off(row, gates, code=damage.code, at_ms=now_ms)
+    await shell.store.retention.write_off(run_id, error, at_ms=now_ms, answered=answered, notices=notices)
     shell.notify.committed(await shell.store.runs.get(run_id), ())
     shell.notify.gates.set()
+    if shell.announcer is not None:
+        shell.announcer.written()

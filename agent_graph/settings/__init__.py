@@ -7,6 +7,7 @@ are read by `settings.hosts`.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,19 +15,19 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.limits import DEFAULTS, LATER, Limits, ceiling
+from agent_graph.core.limits import Limits, ceiling
 from agent_graph.core.policy.book import PolicyBook
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.hosts import HostSetting, read_hosts
 from agent_graph.settings.http import HTTP, HttpSettings, http_settings
+from agent_graph.settings.limits import DEFAULT, read_limits
+from agent_graph.settings.notify import NOTIFY, NotifySettings, notify_settings
 from agent_graph.settings.policies import read_book
 from agent_graph.settings.setting import GROUPS, Setting
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
-LIMITS_PREFIX: Final = "AGENT_GRAPH_LIMITS__"
-DEFAULT: Final = "default"
 TABLES: Final = ("limits", "hosts")
 """Tables of settings.toml with keys of their own."""
 
@@ -71,6 +72,8 @@ class Settings:
     """The named model hosts, in the order of their names."""
     http: HttpSettings
     """What `serve` does; those of `SETTINGS` whose names begin so."""
+    notify: NotifySettings
+    """Who is told of approvals and ends; likewise."""
     sources: Mapping[str, str]
     """By setting, and by ``limits.<name>``: ``flag --model``, ``environment OLLAMA_HOST``, ``settings.toml`` or
     ``default``."""
@@ -108,7 +111,7 @@ class Settings:
 
     def _shown(self, setting: Setting) -> Any:
         group, _, rest = setting.name.partition("_")
-        value = getattr(self.http, rest) if group == "http" else getattr(self, setting.name)
+        value = getattr(getattr(self, group), rest) if group in ("http", "notify") else getattr(self, setting.name)
         if setting.secret:
             return "(set, not shown)" if value else ""
         if setting.name == "data_dir" and value is None:
@@ -195,6 +198,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("integrity_key_path", "the file of that key, when it is not to lie in the data folder", read.path_or_none,
             env="AGENT_GRAPH_INTEGRITY_KEY_PATH"),
     *HTTP,
+    *NOTIFY,
 )  # fmt: skip
 
 
@@ -219,12 +223,13 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     in_file = _read_file(values["data_dir"])
     values |= {s.name: _find(s, flags, environ, in_file, sources) for s in SETTINGS[1:]}
     _settle_provider(values, sources)
-    limits = _limits(environ, in_file.get("limits", {}), sources)
+    limits = read_limits(environ, in_file.get("limits", {}), sources, file_name=FILE_NAME)
     hosts = read_hosts(in_file.get("hosts", {}), environ, file_name=FILE_NAME)
     _settle_default_host(values, sources, hosts)
     book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
-    http = http_settings({name: values.pop(name) for name in [s.name for s in HTTP]})
-    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, sources=sources)
+    http = http_settings({setting.name: values.pop(setting.name) for setting in HTTP})
+    notify = notify_settings({setting.name: values.pop(setting.name) for setting in NOTIFY})
+    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, notify=notify, sources=sources)
 
 
 def _find(
@@ -295,48 +300,12 @@ def _read_file(data_dir: Path | None) -> dict[str, Any]:
     for group in GROUPS:
         if isinstance(body.get(group), dict):
             body |= {f"{group}_{name}": value for name, value in body.pop(group).items()}
-    known = (*(s.name for s in SETTINGS if s.in_file), *TABLES)
+    known, as_json = (*(s.name for s in SETTINGS if s.in_file), *TABLES), [s.name for s in SETTINGS if s.as_json]
     for key, value in body.items():
         if key not in known:
             raise SettingInvalid(f"{path}: there is no setting {key!r}{read.suggestion(key, known)}.", setting=key)
         if isinstance(value, dict) != (key in TABLES) or isinstance(value, bool | float):
             raise SettingInvalid(f"{path}: {key} has the wrong type.", setting=key)
         if isinstance(value, list):
-            body[key] = ",".join(map(str, value))
+            body[key] = json.dumps(value) if key in as_json else ",".join(map(str, value))
     return body
-
-
-def _limits(environ: Mapping[str, str], in_file: Mapping[str, Any], sources: dict[str, str]) -> Limits:
-    """The defaults with what the environment and settings.toml change; every name known, no value above its ceiling."""
-    known = tuple(f.name for f in fields(Limits))
-    asked = {name.lower(): (str(value), FILE_NAME, f"{FILE_NAME}: limits.{name}") for name, value in in_file.items()}
-    for variable, text in environ.items():
-        if variable.startswith(LIMITS_PREFIX) and text:
-            asked[variable.removeprefix(LIMITS_PREFIX).lower()] = (text, f"environment {variable}", variable)
-
-    changed: dict[str, int] = {}
-    for name, (text, source, where) in asked.items():
-        if name in LATER:
-            raise SettingInvalid(f"{where} is set, but {LATER[name]}. Unset it.", setting=f"limits.{name}")
-        if name not in known:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {LIMITS_PREFIX}{close[0].upper()}?" if close else ""
-            raise SettingInvalid(f"{where}: there is no such limit.{hint}", setting=f"limits.{name}", known=list(known))
-        changed[name] = _limit(name, text, where)
-        sources[f"limits.{name}"] = source
-    for name in known:
-        sources.setdefault(f"limits.{name}", DEFAULT)
-    return Limits(**{name: changed.get(name, getattr(DEFAULTS, name)) for name in known})
-
-
-def _limit(name: str, text: str, where: str) -> int:
-    top = ceiling(name)
-    try:
-        value = read.count(text)
-    except ValueError as wrong:
-        raise SettingInvalid(f"{where} is {text!r}: {wrong}.", setting=f"limits.{name}", ceiling=top) from None
-    if value > top:
-        raise SettingInvalid(f"{where} is {text}: the ceiling is {top}.", setting=f"limits.{name}", ceiling=top)
-    return value

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-GROUPS: Final = ("retention", "http")
+GROUPS: Final = ("retention", "http", "notify")
 """Settings whose names begin so stand in a table of that name in settings.toml."""
 
 
@@ -24,6 +24,8 @@ class Setting:
     secret: bool = False
     """Shown by nothing: not by `Settings.describe`, not in a refusal."""
     in_file: bool = True
+    as_json: bool = False
+    """A list in settings.toml reaches `parse` as JSON; else joined by commas."""
 
     @property
     def key(self) -> str:

@@ -17,21 +17,24 @@ from agent_graph.store.rows import (  # told from here too
     Ended,
     Finding,
     GraphRow,
+    Notice,
     Outcome,
+    Pending,
     RunRow,
     RunStatus,
     SealedLog,
     Snapshot,
     Space,
     StoredEvent,
+    Telling,
     TokenRow,
 )  # fmt: skip
 
 __all__ = [
     "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
-    "RetentionStore", "SealStore", "TokenStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
-    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Outcome", "RunRow", "RunStatus", "SealedLog",
-    "Snapshot", "Space", "StoredEvent", "TokenRow",
+    "RetentionStore", "SealStore", "TokenStore", "OutboxStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered",
+    "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Notice", "Outcome", "Pending", "RunRow",
+    "RunStatus", "SealedLog", "Snapshot", "Space", "StoredEvent", "Telling", "TokenRow",
 ]  # fmt: skip
 
 
@@ -234,7 +237,9 @@ class RetentionStore(Protocol):
         """
         ...
 
-    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
+    async def write_off(
+        self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None, notices: Sequence[Notice] = ()
+    ) -> bool:
         """Have a run whose log cannot be read be cancelled, and its approvals withdrawn: by its row, since nothing can
         follow its events. False when it has ended."""
         ...
@@ -243,6 +248,28 @@ class RetentionStore(Protocol):
 
     async def compact(self) -> None:
         """Give what is unused back to the file system, in steps that let commits pass."""
+        ...
+
+
+class OutboxStore(Protocol):
+    """What is written with `Commit.notices`, until it was told."""
+
+    async def due(self, target: str, *, now_ms: int) -> Pending | int | None:
+        """The oldest notice for `target` that may be tried now, else the moment of the next, else None."""
+        ...
+
+    async def delivered(self, target: str, number: int, *, at_ms: int) -> None:
+        """It was taken: it goes from the list. Harmless when it has gone."""
+        ...
+
+    async def failed(
+        self, target: str, number: int, *, at_ms: int, why: str, next_at_ms: int | None, most: int
+    ) -> None:
+        """A try more; with `next_at_ms` None it is given up. So are all but the `most` newest of `target`."""
+        ...
+
+    async def states(self) -> tuple[Telling, ...]:
+        """How each target stands that was ever to be told anything, by name."""
         ...
 
 
@@ -281,6 +308,9 @@ class Store(Protocol):
 
     @property
     def tokens(self) -> TokenStore: ...
+
+    @property
+    def outbox(self) -> OutboxStore: ...
 
     def check(self) -> None:
         """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent_graph.store import chain, runs
+from agent_graph.store import chain, outbox, runs
+from agent_graph.store.base import Telling
 from agent_graph.store.connection import Mode, connect, disconnect, on_thread, tune_reader
 from agent_graph.store.migrate import inspect, schema_version
 from agent_graph.store.sqlite_errors import store_error
@@ -35,6 +36,8 @@ class Examined:
     """(run, seq) of the first event of a run that is not what was written."""
     newest_ms: int = 0
     """The latest time of any run."""
+    told: tuple[Telling, ...] = ()
+    """How telling the outside stands."""
 
 
 async def examine(path: Path, *, full: bool, owned: bool) -> Examined:
@@ -72,7 +75,9 @@ def _examine(path: Path, full: bool, connection: sqlite3.Connection) -> Examined
         if found is not None:
             damaged.append((run_id, found))
     (newest,) = connection.execute(NEWEST).fetchone()
-    return Examined(schema, path.stat().st_size, count, events, faults, tuple(damaged), newest or 0)
+    return Examined(
+        schema, path.stat().st_size, count, events, faults, tuple(damaged), newest or 0, outbox.states(connection)
+    )
 
 
 def _faults(connection: sqlite3.Connection, *, full: bool) -> tuple[str, ...]:

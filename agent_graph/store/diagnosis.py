@@ -6,6 +6,7 @@ import os
 import platform
 import sqlite3
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -50,8 +51,9 @@ def clock(now_ms: int, *, newest_ms: int) -> Finding:
     return Finding("clock", "ok", now, details)
 
 
-async def store(folder: Path, name: str, *, full: bool, now_ms: int) -> tuple[list[Finding], int]:
-    """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none)."""
+async def store(folder: Path, name: str, *, full: bool, now_ms: int, tells: JsonObject) -> tuple[list[Finding], int]:
+    """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none); `tells` is what
+    the settings say about who is told outside."""
     if not _is_there(folder):
         return [Finding("folder", "ok", f"{folder} is not there yet; the first command makes it")], 0
     found = [_folder(folder), _room(folder)]
@@ -70,7 +72,10 @@ async def store(folder: Path, name: str, *, full: bool, now_ms: int) -> tuple[li
         examined = await examine(folder / name, full=full, owned=owner is not None)
     except AgentGraphError as refusal:
         return [*found, _unsound("database", refusal)], 0
-    return [*found, *_database(examined, full=full)], examined.newest_ms
+    found += _database(examined, full=full)
+    if examined.told or tells.get("webhook") or tells.get("command"):
+        found.append(_told(examined, tells))
+    return found, examined.newest_ms
 
 
 def _unsound(name: str, refusal: AgentGraphError) -> Finding:
@@ -137,3 +142,22 @@ def _database(examined: Examined, *, full: bool) -> list[Finding]:
     else:
         found.append(Finding("events", "ok", f"{examined.events} of {examined.runs} runs hold together", details))
     return found
+
+
+def _told(examined: Examined, tells: JsonObject) -> Finding:
+    """How telling the outside goes. A failure after which something was taken is over."""
+    by_target: JsonObject = {one.target: {**asdict(one)} for one in examined.told}
+    details: JsonObject = {"set_up": tells, "targets": by_target}
+    said = [f"{name}: nothing yet" for name in ("webhook", "command") if tells.get(name) and name not in by_target]
+    trouble = False
+    for one in examined.told:
+        text = f"{one.target}: {one.delivered} told, {one.waiting} waiting, {one.given_up} given up"
+        if (one.failed_at_ms or 0) > (one.delivered_at_ms or 0):
+            trouble = True
+            failed = datetime.fromtimestamp((one.failed_at_ms or 0) / 1000, UTC).isoformat(timespec="seconds")
+            text += f"; failed at {failed}: {one.failure}"
+        if one.waiting and not tells.get(one.target):
+            trouble = True
+            text += "; the settings name none any more"
+        said.append(text)
+    return Finding("notices", "warning" if trouble else "ok", "; ".join(said), details)

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.store.base import Answered, Ended, Space
+from agent_graph.store import outbox
+from agent_graph.store.base import Answered, Ended, Notice, Space
 from agent_graph.store.columns import json_text
 from agent_graph.store.db import Database
 from agent_graph.store.outcomes import count
@@ -75,8 +76,11 @@ class SqliteRetention:
     async def prune(self, run_ids: Sequence[str], *, forget: bool = False) -> tuple[str, ...]:
         return await self._database.write(partial(_prune, tuple(run_ids), forget))
 
-    async def write_off(self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None) -> bool:
-        return await self._database.write(partial(_write_off, run_id, json_text(error), at_ms, answered))
+    async def write_off(
+        self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None, notices: Sequence[Notice] = ()
+    ) -> bool:
+        job = partial(_write_off, run_id, json_text(error), at_ms=at_ms, answered=answered, notices=notices)
+        return await self._database.write(job)
 
     async def space(self) -> Space:
         pages = await self._database.read(_pages)
@@ -128,12 +132,16 @@ def _prune(run_ids: tuple[str, ...], forget: bool, connection: sqlite3.Connectio
     return tuple(done)
 
 
-def _write_off(run_id: str, error: str, at_ms: int, answered: Answered | None, connection: sqlite3.Connection) -> bool:
+def _write_off(
+    run_id: str, error: str, connection: sqlite3.Connection, *, at_ms: int, answered: Answered | None,
+    notices: Sequence[Notice],
+) -> bool:  # fmt: skip
     check_new(answered, connection)
     if not connection.execute(WRITE_OFF, (error, at_ms, run_id)).rowcount:
         return False
     count(find_row(run_id, connection), connection)
     connection.execute(WITHDRAW, connection.execute(NUMBER, (run_id,)).fetchone())
+    outbox.keep(notices, connection)
     reserve(answered, connection)
     return True
 

@@ -155,6 +155,40 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell outside. `notice_id` names what happened, and is the same however often it is told."""
+
+    notice_id: str
+    targets: tuple[str, ...]
+    at_ms: int
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A notice one target has not taken yet, after `tries` tries."""
+
+    number: int
+    notice_id: str
+    at_ms: int
+    body: JsonObject
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How one target stands: notices that wait, that it took, that were given up; `failure` is the last."""
+
+    target: str
+    waiting: int
+    delivered: int
+    given_up: int
+    delivered_at_ms: int | None
+    failed_at_ms: int | None
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """An idempotency record: the first answer under `key`, kept as long as the run or graph it made."""
 
@@ -193,6 +227,7 @@ class Commit:
     snapshot: bytes | None = None
     approvals: Sequence[ApprovalRow] = ()
     answered: Answered | None = None
+    notices: Sequence[Notice] = ()
     seal: Callable[[JsonObject], Seal] | None = None
     """Seals what a run that ends comes to (`receipt.seal_body`); kept in the same transaction."""
 

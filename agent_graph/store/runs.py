@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
-from agent_graph.store import approvals, chain, outcomes
+from agent_graph.store import approvals, chain, outbox, outcomes
 from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
 from agent_graph.store.columns import json_text
 from agent_graph.store.cursor import check_limit
@@ -214,6 +214,8 @@ def write_commit(commit: Commit, extension: Extension | None, connection: sqlite
         connection.execute(SNAPSHOT, (place.run_no, seq, _digest(data), data))
     if commit.run.status in TERMINAL and place.status not in TERMINAL:
         outcomes.count(commit.run, connection)
+    if commit.notices:
+        outbox.keep(commit.notices, connection)
     reserve(commit.answered, connection)
     weight = sum(map(len, extension.bodies))  # characters, which for most texts are bytes
     return Place(place.run_no, seq, extension.head, commit.run.status), weight

@@ -25,6 +25,7 @@ from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.guard import Guard
 from agent_graph.store.lock import LOCK_NAME, FolderLock
 from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
@@ -42,8 +43,8 @@ class SqliteStore:
     """`base.Store`: its families over one database. Made by `open_store`; an async context manager."""
 
     __slots__ = (
-        "answers", "approvals", "checkpoints", "database", "graphs", "outcomes", "requests", "retention", "runs",
-        "seals", "storage", "tokens",
+        "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
+        "runs", "seals", "storage", "tokens",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -59,6 +60,7 @@ class SqliteStore:
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
         self.tokens = SqliteTokens(database)
+        self.outbox = SqliteOutbox(database)
 
     def check(self) -> None:
         """Raises `StoreCorrupt` or `DataDirLocked` when its files are not those it was opened on any more."""

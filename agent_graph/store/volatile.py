@@ -120,6 +120,8 @@ class VolatileRuns(SqliteRuns):
         """Keep a commit of nothing but events to a run that stands where it expects; else it is the database's."""
         if commit.create or commit.approvals or commit.answered is not None or commit.snapshot is not None:
             return False
+        if commit.notices:
+            return False
         first, events = commit.expected_seq, commit.events
         if [event.seq for event in events] != [*range(first, first + len(events))]:
             return False

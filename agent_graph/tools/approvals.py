@@ -116,6 +116,7 @@ async def graph_approval_decide(call: Call[DecideParams]) -> JsonObject:
         args.decision, args.decided_by, call.caller.via, note=args.decision_note,
         principal=call.caller.principal or call.caller.approver, client=call.caller.client,
         on_behalf_of=args.on_behalf_of, patch=tuple(args.patch), subject_digest=args.subject_digest,
+        console=deps.console,
     )  # fmt: skip
     await deps.supervisor.ask(row.run_id, Decide(args.approval_id, ballot, answered))
     return said[-1]

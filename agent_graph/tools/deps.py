@@ -18,6 +18,7 @@ from agent_graph.engine.clock import Clock
 from agent_graph.engine.commands import Command
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.models import Models
+from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import Answered, RunRow, Store
@@ -96,6 +97,8 @@ class Deps:
     """Who may delete graphs: anyone, or operator."""
     keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
     """What seals and checks; by default a key in memory."""
+    outbox: Outbox | None = None
+    """Who is told of approvals and ends; None where nobody is."""
     console: str = ""
     """The address at which the console is served, "" where it is not."""
 

@@ -26,6 +26,7 @@ from agent_graph.store.base import (
     CheckpointStore,
     Commit,
     GraphStore,
+    OutboxStore,
     OutcomeStore,
     RequestStore,
     RetentionStore,
@@ -88,6 +89,10 @@ class SeenStore:
 
     @property
     def tokens(self) -> TokenStore:
+        raise _operators()
+
+    @property
+    def outbox(self) -> OutboxStore:
         raise _operators()
 
     def check(self) -> None:

@@ -90,8 +90,13 @@ async def _server(deps: Deps, *, whole: bool) -> JsonObject:
             "active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load(),
             "hosts": dict(deps.supervisor.shell.limiter.load()),
         },
-        **({"settings": deps.settings} if whole else {}),
+        **(await _told(deps) if whole else {}), **({"settings": deps.settings} if whole else {}),
     }  # fmt: skip
+
+
+async def _told(deps: Deps) -> JsonObject:
+    """How telling the outside goes, where somebody is told."""
+    return {} if deps.outbox is None else {"notifications": await deps.outbox.state()}
 
 
 async def _hosts(models: Models) -> JsonObject:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_graph.console.drawing import drawn, picture
-from agent_graph.console.drawing.layers import planned
+from agent_graph.console.drawing.layers import Room, planned
 from agent_graph.core.compile import compile_graph
 from agent_graph.core.render import as_json
 from agent_graph.core.template import instantiate
@@ -24,7 +24,7 @@ WIDTHS = st.fixed_dictionaries({name: st.floats(20, 200) for name in NAMES})
 
 @given(widths=WIDTHS, ways=WAYS)
 def test_no_two_nodes_touch_and_everything_is_within_the_picture(widths: Any, ways: Any) -> None:
-    plan = planned(widths, ways, row=90, margin=20)
+    plan = planned(Room(widths, {}, {}), ways, apart=90, margin=20)
     rows: dict[float, list[tuple[float, float]]] = {}
     for name, (x, y) in plan.places.items():
         rows.setdefault(y, []).append((x - widths[name] / 2, x + widths[name] / 2))
@@ -42,7 +42,7 @@ def test_no_two_nodes_touch_and_everything_is_within_the_picture(widths: Any, wa
 @given(ways=WAYS)
 def test_ways_that_close_no_circle_lead_down(ways: Any) -> None:
     forward = [(one, other) for one, other in ways if one < other]
-    plan = planned(dict.fromkeys(NAMES, 50.0), forward, row=90, margin=20)
+    plan = planned(Room(dict.fromkeys(NAMES, 50.0), {}, {}), forward, apart=90, margin=20)
     assert all(plan.places[one][1] < plan.places[other][1] for one, other in forward)
 
 

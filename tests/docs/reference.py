@@ -13,8 +13,9 @@ from agent_graph.core.policy.profile import BUILT_IN, MEANINGS, NAMES, SENSES
 from agent_graph.llm import script_file
 from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
 from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
-from agent_graph.settings import LIMITS_PREFIX, SETTINGS
+from agent_graph.settings import SETTINGS
 from agent_graph.settings.hosts import FIELDS, PREFIX
+from agent_graph.settings.limits import PREFIX as LIMITS_PREFIX
 from tests.docs.nodes_page import nodes_page
 from tests.docs.tools_page import tools_page
 

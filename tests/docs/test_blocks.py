@@ -23,6 +23,7 @@ JSON = [block for block in BLOCKS if block.language == "json"]
 DRAWN = [block for block in BLOCKS if block.language == "mermaid"]
 KNOWN = {
     "sh": "test_shell", "json": "here", "mermaid": "here", "toml": "here", "text": "test_shell, test_scheduling",
+    "python": "test_receiver",
 }  # fmt: skip
 """What a block may be, and the test that looks at it."""
 

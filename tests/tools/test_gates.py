@@ -147,6 +147,8 @@ async def test_where_a_console_is_served_its_page_is_named(tools: Tools) -> None
     assert f"http://127.0.0.1:8765/approvals/{shown['approval_id']}" in shown["how_to_decide"]
     got = await served.ok("graph_approval_get", approval_id=shown["approval_id"])
     assert got["approval"]["how_to_decide"] == shown["how_to_decide"]
+    refusal = await served.refused("graph_approval_decide", **vote(shown, "Ada"))
+    assert f"http://127.0.0.1:8765/approvals/{shown['approval_id']}" in refusal["details"]["how_to_decide"]
 
 
 async def test_an_edit_goes_on_in_place_of_the_subject(tools: Tools) -> None:

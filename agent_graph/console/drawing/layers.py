@@ -31,29 +31,57 @@ class Plan:
     height: float
 
 
-def planned(widths: Mapping[str, float], ways: Sequence[Way], *, row: float, margin: float) -> Plan:
-    """The plan of nodes of these widths; layers are `row` apart. Ways of a node to itself are left to who draws."""
-    names, apart = list(widths), [way for way in dict.fromkeys(ways) if way[0] != way[1]]
-    back = _leading_back(names, apart)
-    down = {way: (way[1], way[0]) if way in back else way for way in apart}
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What nodes need, by their names, and what the first point of a long way needs beside it."""
+
+    widths: Mapping[str, float]
+    heights: Mapping[str, float]
+    bends: Mapping[Way, float]
+    """Only where more than `BEND_WIDTH`."""
+
+
+def planned(space: Room, ways: Sequence[Way], *, apart: float, margin: float) -> Plan:
+    """The plan of nodes that need so much room; between layers is `apart`. Ways of a node to itself are left to who
+    draws."""
+    widths = space.widths
+    names, between = list(widths), [way for way in dict.fromkeys(ways) if way[0] != way[1]]
+    back = _leading_back(names, between)
+    down = {way: (way[1], way[0]) if way in back else way for way in between}
     layer_of = _layers(names, list(dict.fromkeys(down.values())))
     room, links, bends = dict(widths), [], {}
     for way, (upper, lower) in down.items():
         passed = [f"\n{way[0]}\n{way[1]}\n{layer}" for layer in range(layer_of[upper] + 1, layer_of[lower])]
         for layer, bend in enumerate(passed, layer_of[upper] + 1):
             room[bend], layer_of[bend] = BEND_WIDTH, layer
+        if passed:
+            near = passed[-1] if way in back else passed[0]
+            room[near] = max(BEND_WIDTH, space.bends.get(way, 0.0))
         links += list(zip([upper, *passed], [*passed, lower], strict=True))
         bends[way] = passed[::-1] if way in back else passed
     rows = _ordered(layer_of, links)
     x = _moved(rows, links, room)
     left = min((x[name] - room[name] / 2 for name in x), default=0.0)
-    places = {name: (x[name] - left + margin, layer_of[name] * row + row / 2 + margin / 2) for name in x}
+    middles, height = _middles(rows, space.heights, apart=apart, margin=margin)
+    places = {name: (x[name] - left + margin, middles[layer_of[name]]) for name in x}
     width = max((places[name][0] + room[name] / 2 for name in places), default=0.0) + margin
     return Plan(
         {name: places[name] for name in names},
-        {way: [places[name] for name in (way[0], *bends[way], way[1])] for way in apart},
-        width, len(rows) * row + margin,
+        {way: [places[name] for name in (way[0], *bends[way], way[1])] for way in between},
+        width, height,
     )  # fmt: skip
+
+
+def _middles(
+    rows: Sequence[Sequence[str]], heights: Mapping[str, float], *, apart: float, margin: float
+) -> tuple[list[float], float]:
+    """How far down the middle of each layer is, and how high all of it."""
+    middles, top = list[float](), margin
+    for row in rows:
+        high = max((heights.get(name, 0.0) for name in row), default=0.0)
+        middles.append(top + high / 2)
+        top += high + apart
+    return middles, top - (apart if rows else 0.0) + margin
 
 
 def _leading_back(names: Sequence[str], ways: Sequence[Way]) -> set[Way]:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from agent_graph.console.drawing.layers import Plan, Point, planned
+from agent_graph.console.drawing.layers import Plan, Point, Room, Way, planned
 from agent_graph.console.rendering import UNSEEN, fragment
 from agent_graph.core.graph import END, END_RUN, START
 
 NODES: Final = 150
 WAYS: Final = 400
 """Most of a drawing; nobody reads more on a page."""
-CHARACTERS: Final = 26
-WAY_CHARACTERS: Final = 22
+CHARACTERS: Final = 28
+WAY_CHARACTERS: Final = 26
 LETTER: Final = 7.4
-"""Width a letter is given."""
+SMALL: Final = 6.3
+"""Width a letter is given in titles, and in what is smaller."""
 HEIGHT: Final = 46.0
-ROW: Final = 96.0
-MARGIN: Final = 28.0
-DOT: Final = 26.0
+APART: Final = 46.0
+MARGIN: Final = 16.0
+DOT: Final = 20.0
+LOOP: Final = 34.0
+"""How far a way to itself stands out of its node."""
+ASIDE: Final = 16.0
+"""How far the two ways between nodes that lead to each other are moved out of each other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,22 @@ class Line:
     x: float
     y: float
     taken: int
+    whole: str
+    anchor: str = ""
+    """Where the label's place is: "" is its middle, else ``start`` or ``end``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What is to be said of a way."""
+
+    label: str
+    whole: str
+    taken: int
+    near: str
+    """The end its label stands at."""
+    both: bool
+    """Whether another leads back."""
 
 
 def drawn(graph: Any) -> Markup | None:
@@ -62,17 +84,51 @@ def drawn(graph: Any) -> Markup | None:
     ends = [name for name in (START, END, END_RUN) if any(name in way for way in ways)]
     names = [*[name for name in ends if name == START], *nodes, *[name for name in ends if name != START]]
     boxes = {name: _box(name, nodes.get(name), observed["nodes"].get(name, {})) for name in names}
-    plan = planned({name: box.width for name, box in boxes.items()}, list(ways), row=ROW, margin=MARGIN)
+    said = {way: _text(label, WAY_CHARACTERS) for way, label in ways.items()}
     taken: dict[tuple[str, str], int] = {}
     for way in observed["ways"]:
         taken[way["from"], way["to"]] = taken.get((way["from"], way["to"]), 0) + way["times"]
-    placed = [_at(box, plan.places[name]) for name, box in boxes.items()]
-    lines = [_line(plan, boxes, way, label, taken.get(way, 0)) for way, label in ways.items()]
-    right = max([plan.width, *[line.x + 90 for line in lines if line.label]])
+    said |= {way: f"{said[way]} ({times} times)".strip() for way, times in taken.items() if times > 1 and way in said}
+    near = _near(said)
+    plan = planned(_room(boxes, said, near), list(ways), apart=APART, margin=MARGIN)
+    placed = [replace(box, x=round(plan.places[name][0], 1), y=round(plan.places[name][1], 1))
+              for name, box in boxes.items()]  # fmt: skip
+    lines = [
+        _line(plan, boxes, way, _Mark(said[way], whole, taken.get(way, 0), near[way], way[::-1] in said))
+        for way, whole in ways.items()
+    ]
     return fragment(
-        "drawing.html", boxes=placed, lines=lines, width=round(right), height=round(plan.height),
+        "drawing.html", boxes=placed, lines=lines, width=round(plan.width), height=round(plan.height),
         counts=f"{len(nodes)} nodes, {len(ways)} ways",
     )  # fmt: skip
+
+
+def _room(boxes: Mapping[str, Box], said: Mapping[Way, str], near: Mapping[Way, str]) -> Room:
+    """What nodes need, with the labels that stand beside them."""
+    widths = {name: box.width for name, box in boxes.items()}
+    for (source, target), label in said.items():
+        wide = len(label) * SMALL + 8
+        if source == target:
+            widths[source] = max(widths[source], boxes[source].width + 2 * (LOOP + wide))
+        elif label and (target, source) in said:
+            widths[target] = max(widths[target], 2 * (ASIDE + wide))
+        elif label:
+            beside = near[source, target]
+            widths[beside] = max(widths[beside], wide)
+    return Room(
+        widths, {name: box.height for name, box in boxes.items()},
+        {way: len(label) * SMALL + 8 for way, label in said.items() if label},
+    )  # fmt: skip
+
+
+def _near(said: Mapping[Way, str]) -> dict[Way, str]:
+    """The end each label stands at: where ways part at their targets, where they meet at their sources."""
+    parting = Counter(source for (source, _), label in said.items() if label)
+    meeting = Counter(target for (_, target), label in said.items() if label)
+    return {
+        (source, target): target if parting[source] > 1 and meeting[target] <= parting[source] else source
+        for source, target in said
+    }
 
 
 def _ways(graph: Any) -> dict[tuple[str, str], str]:
@@ -97,32 +153,37 @@ def _box(name: str, node: Any, seen: Any) -> Box:
         kind += f", {seen['failed']} failed"
     kind = _text(kind, CHARACTERS + 4)
     whole = ": ".join(filter(None, (name, node["type"], status, node.get("description", ""))))
-    width = max(96.0, len(title) * LETTER + 28, len(kind) * LETTER * 0.86 + 28)
+    width = max(96.0, len(title) * LETTER + 28, len(kind) * SMALL + 28)
     return Box(0, 0, width, HEIGHT, title, kind, status, UNSEEN.sub("\ufffd", whole))
 
 
-def _at(box: Box, place: Point) -> Box:
-    return Box(
-        round(place[0], 1), round(place[1], 1), round(box.width, 1), box.height, box.title, box.kind, box.status,
-        box.whole, box.dot,
-    )  # fmt: skip
-
-
-def _line(plan: Plan, boxes: dict[str, Box], way: tuple[str, str], label: str, taken: int) -> Line:
+def _line(plan: Plan, boxes: Mapping[str, Box], way: Way, mark: _Mark) -> Line:
     source, target = way
-    said = _text(label, WAY_CHARACTERS) + (f" ({taken} times)" if taken > 1 else "")
+    label, taken = mark.label, mark.taken
+    whole = UNSEEN.sub("\ufffd", ": ".join(filter(None, (f"{source} to {target}", mark.whole))))
     if source == target:
         x, y = plan.places[source]
         edge = x + boxes[source].width / 2
-        out = edge + 34
+        out = edge + LOOP
         path = f"M{edge:.1f},{y - 8:.1f} C{out:.1f},{y - 26:.1f} {out:.1f},{y + 26:.1f} {edge + 2:.1f},{y + 8:.1f}"
-        return Line(path, said.strip(), round(edge + 40, 1), round(y, 1), taken)
+        return Line(path, label, round(out - 4, 1), round(y + 4, 1), taken, whole, "start")
     points = list(plan.ways[way])
     up = points[0][1] > points[-1][1]
-    points[0] = (points[0][0], points[0][1] + boxes[source].height / 2 * (-1 if up else 1))
-    points[-1] = (points[-1][0], points[-1][1] + (boxes[target].height / 2 + 2) * (1 if up else -1))
-    (x0, y0), (x1, y1) = points[0], points[1]
-    return Line(_curve(points), said.strip(), round(x0 + (x1 - x0) * 0.5, 1), round(y0 + (y1 - y0) * 0.5, 1), taken)
+    aside = (ASIDE if up else -ASIDE) if mark.both else 0.0
+    points[0] = (points[0][0] + aside, points[0][1] + boxes[source].height / 2 * (-1 if up else 1))
+    points[-1] = (points[-1][0] + aside, points[-1][1] + (boxes[target].height / 2 + 2) * (1 if up else -1))
+    x, y, anchor = _label_place(points, at_source=mark.near == source, aside=aside)
+    return Line(_curve(points), label, round(x, 1), round(y, 1), taken, whole, anchor)
+
+
+def _label_place(points: Sequence[Point], *, at_source: bool, aside: float) -> tuple[float, float, str]:
+    if len(points) > 2:
+        return points[1][0], points[1][1] + 4, ""
+    (x0, y0), (x1, y1) = points
+    if aside:
+        return (x0 + x1) / 2 + aside / 4, (y0 + y1) / 2 + 4, "start" if aside > 0 else "end"
+    (x, y), other = ((x0, y0), y1) if at_source else ((x1, y1), y0)
+    return x, y + (16 if other > y else -11), ""
 
 
 def _curve(points: Sequence[Point]) -> str:

@@ -33,6 +33,8 @@ function listen(address, handlers) {
 }
 
 function followRun(element) {
+  const shown = new Map(); // by place, what stands there: what has not changed is left alone
+  let said = byId("standing").querySelector(".status").textContent;
   const texts = new Map(); // what is being written, by who writes it and what kind of text it is
   let [path, next] = element.dataset.live.split("?from=");
 
@@ -55,17 +57,17 @@ function followRun(element) {
     byId("events").append(holder.content);
   };
 
-  const standing = (message) => {
-    const place = byId("standing");
-    const said = place.querySelector(".status").textContent;
-    if (place.contains(document.activeElement)) return; // nobody loses the place they are at
-    place.innerHTML = message.data;
-    const now = place.querySelector(".status").textContent;
+  const put = (name) => (message) => {
+    const place = byId(name);
+    const holder = document.createElement("template");
+    holder.innerHTML = message.data; // made by the server, as above
+    if (holder.innerHTML === shown.get(name)) return;
+    if (place.contains(document.activeElement) && place !== document.activeElement) return; // nobody loses their place
+    shown.set(name, holder.innerHTML);
+    place.replaceChildren(holder.content);
+    const now = byId("standing").querySelector(".status").textContent;
     if (now !== said) element.textContent = "The run is " + now + ".";
-  };
-
-  const drawing = (message) => {
-    byId("drawing").innerHTML = message.data;
+    said = now;
   };
 
   const delta = (message) => {
@@ -86,7 +88,7 @@ function followRun(element) {
     byId("streamed").hidden = false;
   };
 
-  listen(() => path + "?from=" + next, { on: { event, standing, drawing, delta }, left: () => forget(null) });
+  listen(() => path + "?from=" + next, { on: { event, delta, standing: put("standing"), outcome: put("outcome"), drawing: put("drawing") }, left: () => forget(null) });
 }
 
 function followChanges(element) {

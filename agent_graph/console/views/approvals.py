@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -10,8 +9,9 @@ from starlette.responses import Response
 
 from agent_graph.console.desk import Desk
 from agent_graph.console.edits import compared
+from agent_graph.console.forms import nonce
 from agent_graph.console.rendering import page
-from agent_graph.console.streaming import changes
+from agent_graph.console.streaming import APPROVALS, changes
 from agent_graph.tools.deps import local_user
 
 STATUSES: Final = ("pending", "approved", "rejected", "changes_requested", "expired", "withdrawn", "all")
@@ -36,7 +36,7 @@ async def inbox(desk: Desk, request: Request) -> Response:
 
 async def live(desk: Desk, request: Request) -> Response:
     """A stream that says when what waits has changed."""
-    return changes(desk)
+    return changes(desk, of=APPROVALS)
 
 
 async def shown(desk: Desk, request: Request) -> Response:
@@ -72,5 +72,5 @@ async def deciding(desk: Desk, approval: Any) -> dict[str, Any]:
     approvers = await desk.deps.approvers.names() if closed and not lacks else ()
     return {
         "lacks": lacks, "approvers": approvers, "me": desk.caller.principal or local_user(),
-        "nonce": f"console-{secrets.token_urlsafe(16)}",
+        "nonce": nonce(),
     }  # fmt: skip

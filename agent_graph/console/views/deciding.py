@@ -11,12 +11,13 @@ from starlette.responses import RedirectResponse, Response
 
 from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.edits import compared, patch_between, value_of
-from agent_graph.console.rendering import page
+from agent_graph.console.rendering import page, pretty
 from agent_graph.console.views.approvals import approval_page, deciding
-from agent_graph.core.jsonvalue import compact, parse_json
-from agent_graph.core.patch import applied
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, json_equal, parse_json
+from agent_graph.core.limits import Limits
+from agent_graph.core.patch import PatchFailed, applied
 from agent_graph.engine.approvers import Proof
-from agent_graph.errors import AgentGraphError, ApprovalStale, InvalidArgument
+from agent_graph.errors import AgentGraphError, ApprovalEditInvalid, ApprovalStale, InvalidArgument
 from agent_graph.tools.deps import Caller, local_user
 
 COPIES: Final = 16 * 1024 * 1024
@@ -80,20 +81,21 @@ async def edited(desk: Desk, request: Request) -> Response:
         return await approval_page(
             desk, approval_id, status=409, code="APPROVAL_DECISION_NOT_ALLOWED", wrong="This cannot be edited here."
         )
-    values = {"desk": desk, "approval": approval, "now_ms": desk.deps.clock.now_ms(), **about}
+    values = {"desk": desk, "approval": approval, "now_ms": desk.deps.clock.now_ms(), "wrong": "", "code": "", **about}
+    typed = desk.form.get("subject")
+    values |= {"typed": typed, "patch_typed": desk.form.get("patch", "")}
     if request.method == "GET":
-        return page("edit.html", typed=None, wrong="", **values)
-    typed = desk.form.get("subject", "")
+        return page("edit.html", **values)
     try:
         if desk.form.get("again"):
             _check_same(desk, approval)
-            return page("edit.html", typed=typed, wrong="", **values)
-        patch, lines = await asyncio.to_thread(_change, desk, approval, typed)
+            return page("edit.html", **values)
+        patch, after, lines = await asyncio.to_thread(_change, desk, approval)
     except AgentGraphError as refusal:
-        return page("edit.html", http_status=refusal.http_status, typed=typed, wrong=refusal.message, **values)
-    return page(
-        "confirm.html", typed=typed, patch=compact(patch), steps=len(patch), lines=lines, note=desk.form, **values
-    )
+        values |= {"wrong": refusal.message, "code": refusal.code}
+        return page("edit.html", http_status=refusal.http_status, **values)
+    values["typed"] = pretty(after) if typed is None else typed
+    return page("confirm.html", patch=compact(patch), steps=len(patch), lines=lines, **values)
 
 
 def _check_same(desk: Desk, approval: Any) -> None:
@@ -103,12 +105,29 @@ def _check_same(desk: Desk, approval: Any) -> None:
         raise ApprovalStale(message, subject_digest=approval["subject_digest"])
 
 
-def _change(desk: Desk, approval: Any, typed: str) -> tuple[Any, Any]:
-    """The patch and the comparison. Raises `InvalidArgument` where nothing was changed, and what `_check_same` and
-    `value_of` raise."""
+def _change(desk: Desk, approval: Any) -> tuple[Any, JsonValue, Any]:
+    """The patch, the subject after it, and the comparison. Raises `InvalidArgument` where nothing was changed,
+    `ApprovalEditInvalid` where the patch does not fit, and what `_check_same`, `value_of` and `parse_json` raise."""
     _check_same(desk, approval)
-    before = approval["subject"]
-    patch = patch_between(before, value_of(typed, like=before, limits=desk.deps.limits))
-    if not patch:
+    before, form, limits = approval["subject"], desk.form, desk.deps.limits
+    if "patch" in form:
+        patch = _patch_of(form["patch"], limits)
+    else:
+        patch = patch_between(before, value_of(form.get("subject", ""), like=before, limits=limits))
+    try:
+        after = applied(before, patch, max_bytes=COPIES)
+    except PatchFailed as failed:
+        raise ApprovalEditInvalid(f"the patch does not fit what is decided on: {failed}") from None
+    if json_equal(before, after):
         raise InvalidArgument("nothing was changed; to take it as it is, approve it", argument="subject")
-    return patch, compared(before, applied(before, patch, max_bytes=COPIES))
+    return patch, after, compared(before, after)
+
+
+def _patch_of(typed: str, limits: Limits) -> list[JsonObject]:
+    """Raises `InvalidArgument`, and what `parse_json` raises."""
+    patch = parse_json(typed, max_bytes=2 * limits.input_bytes, max_depth=limits.json_depth + 4)
+    if isinstance(patch, list):
+        steps = [step for step in patch if isinstance(step, dict) and isinstance(step.get("path"), str)]
+        if steps and len(steps) == len(patch):
+            return steps
+    raise InvalidArgument("a JSON Patch is an array of steps, each with op and path", argument="patch")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.drawing import drawn
 from agent_graph.console.rendering import fragment, page
-from agent_graph.console.streaming import Part, run_stream
+from agent_graph.console.streaming import RUNS, Part, changes, run_stream
 from agent_graph.store.base import TERMINAL
 
 STATUSES: Final = ("accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
@@ -31,7 +31,13 @@ async def listed(desk: Desk, request: Request) -> Response:
     return page(
         "runs.html", desk=desk, runs=found["runs"], cursor=found["next_cursor"], statuses=STATUSES,
         first=not asked.get("cursor"), status=status, graph_id=graph_id, thread_id=thread_id,
+        now_ms=desk.deps.clock.now_ms(),
     )  # fmt: skip
+
+
+async def list_live(desk: Desk, request: Request) -> Response:
+    """A stream that says when the list of runs has changed."""
+    return changes(desk, of=RUNS)
 
 
 async def shown(desk: Desk, request: Request) -> Response:
@@ -40,7 +46,7 @@ async def shown(desk: Desk, request: Request) -> Response:
     run, damage = await _run(desk, run_id)
     happened = await desk.ask("graph_run_events", {"run_id": run_id, "cursor": since, "limit": EVENTS})
     return page(
-        "run.html", desk=desk, run=run, damage=damage, happened=happened, since=since,
+        "run.html", desk=desk, run=run, damage=damage, happened=happened, since=since, began_ms=run["started_at_ms"],
         ended=run["status"] in TERMINAL, drawing=await _drawing(desk, run_id), now_ms=desk.deps.clock.now_ms(),
     )  # fmt: skip
 
@@ -50,17 +56,18 @@ async def live(desk: Desk, request: Request) -> Response:
     run_id = request.path_params["run_id"]
     last = request.headers.get("last-event-id", "")
     since = _seq(last) + 1 if last else _seq(request.query_params.get("from", "0"))
-    await _run(desk, run_id, include_state=False)  # one that is not seen is not followed
+    began, _ = await _run(desk, run_id, include_state=False)  # one that is not seen is not followed
 
     async def standing() -> list[Part]:
         run, damage = await _run(desk, run_id, include_state=False)
         now_ms = desk.deps.clock.now_ms()
         return [
-            Part("standing", fragment("standing.html", run=run, damage=damage, now_ms=now_ms)),
+            Part("standing", fragment("standing.html", run=run)),
+            Part("outcome", fragment("outcome.html", run=run, damage=damage, now_ms=now_ms)),
             Part("drawing", str(await _drawing(desk, run_id) or "")),
         ]
 
-    return run_stream(desk, run_id, since=since, standing=standing)
+    return run_stream(desk, run_id, since=since, began_ms=began["started_at_ms"], standing=standing)
 
 
 async def _run(desk: Desk, run_id: str, *, include_state: bool = True) -> tuple[Any, str]:

@@ -83,6 +83,8 @@ async def _serve(settings: Settings, ready: Callable[[str], None], beside: Besid
             url, more = url_of(settings.http, listener), None
             if beside is not None:
                 deps = replace(deps, console=url.removesuffix("/mcp"))
+                if deps.outbox is not None:
+                    deps.outbox.console = deps.console
                 more = beside(deps, settings.http, let_in=access.of_token, take=rates.take)
             for remark in await _remarks(settings, deps.store.tokens.list):
                 say(remark)

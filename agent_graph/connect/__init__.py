@@ -1,0 +1,1 @@
+"""What lies outside and is not a model host: who is told of what happens here."""
