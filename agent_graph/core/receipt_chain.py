@@ -90,8 +90,8 @@ def _misplaced(seqs: list[Any], count: JsonValue) -> Fault:
     """The first place at which another event stands than belongs there."""
     found = len(seqs)
     place = next((at for at, seq in enumerate(seqs) if seq != at), found)
-    wanted = count if isinstance(count, int) else found
-    if found < wanted:
+    wanted = count if isinstance(count, int) else 0
+    if found < wanted or not found:  # every run has events
         return Fault(f"events[{place}]", f"was removed: there are {found} events of {wanted}")
     if found > wanted:
         return Fault(f"events[{min(place, found - 1)}]", f"was added: there are {found} events of {wanted}")

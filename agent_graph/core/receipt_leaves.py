@@ -26,7 +26,7 @@ class Leaves:
         self.ended: list[JsonObject] = []
         """In the order in which they ended."""
         self._calls: dict[str, list[JsonValue]] = {}
-        self._tools: dict[str, dict[tuple[str, int], JsonObject]] = {}
+        self._tools: dict[str, list[JsonObject]] = {}
 
     def note(self, run: Run, event: e.Event) -> None:
         """Take from an event what belongs into a leaf; `run` is the fold of those before it."""
@@ -38,14 +38,11 @@ class Leaves:
                 asked: JsonObject = {"seq": event.seq, "name": fact.name, "arguments": digest(fact.arguments)}
                 if fact.connection:
                     asked |= {"connection": fact.connection, "tool": fact.tool}
-                self._tools.setdefault(fact.firing, {})[fact.call_id, fact.attempt] = asked
-            case e.ToolAnswered():
-                self._tools[fact.firing][fact.call_id, fact.attempt] |= {
-                    "answer": digest(fact.text), "failed": fact.failed,
-                }  # fmt: skip
+                self._tools.setdefault(fact.firing, []).append(asked)
+            case e.ToolAnswered():  # a firing makes one call at a time
+                self._tools[fact.firing][-1] |= {"answer": digest(fact.text), "failed": fact.failed}
             case e.NodeFinished() | e.NodeFailed() | e.FiringCancelled():
-                firing = run.firing(fact.firing)
-                if firing is not None:
+                if (firing := run.firing(fact.firing)) is not None:
                     self.ended.append(self._leaf(firing, event.seq, fact))
             case _:
                 pass
@@ -78,7 +75,7 @@ class Leaves:
         if calls:
             leaf["calls"] = calls
         if tools := self._tools.pop(path, None):
-            leaf["tools"] = [*tools.values()]
+            leaf["tools"] = [*tools]
         if tags := getattr(node.config, "requirements", None):
             leaf["requirements"] = [str(tag) for tag in tags]
         return leaf
@@ -107,8 +104,7 @@ def _call(run: Run, seq: int, fact: e.ModelAnswered | e.CacheHit) -> JsonObject:
     if isinstance(fact, e.CacheHit):
         made["cached_from"] = fact.run_id
     firing = run.firing(fact.firing)
-    asked = None if firing is None else call_of(run, firing)
-    if asked is not None:
+    if firing is not None and (asked := call_of(run, firing)) is not None:
         messages: list[Any] = [dict(message) for message in asked.messages]
         shown = [images.parse(url).digest for message in messages for url in message.get("images", ())]
         made["prompt"] = digest(messages)
