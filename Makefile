@@ -35,8 +35,10 @@ lint:  ## ruff, rules and form
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types:  ## mypy, strict
+types:  ## mypy, strict, also as on Windows and on macOS
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
+	$(BIN)/mypy --platform darwin
 
 imports:  ## layers, cycles, purity, homes
 	$(BIN)/lint-imports

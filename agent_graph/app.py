@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,6 +34,7 @@ from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_address import found_at
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
 if TYPE_CHECKING:
@@ -105,11 +105,15 @@ async def open_app(
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
-            from agent_graph.tools import socket_server
-
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
+            await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
+
+
+def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:
+    from agent_graph.tools import socket_server
+
+    return socket_server.serve(deps, folder, loopback=loopback)
 
 
 async def check_owner(settings: Settings) -> None:
@@ -194,9 +198,9 @@ async def _open_store(
         keys = make_keys()
         store = await open_store(":memory:")
     else:
-        reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
+        reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        keys = await asyncio.to_thread(make_keys)  # once the folder is ours
+        keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
     opened.push_async_callback(store.aclose)
     return store, lock, keys

@@ -79,12 +79,14 @@ def commands() -> typer.Typer:
         approvals,
         approvers,
         checking,
+        event_log,
         graphs,
         install,
         keeping,
         keys,
         notifying,
         receipts,
+        replaying,
         running,
         runs,
         serving,
@@ -100,8 +102,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, receipts, approvals, approvers, keys, keeping, notifying, serving,
-        tokens, install,
+        running, checking, templates, graphs, runs, event_log, receipts, replaying, approvals, approvers, keys,
+        keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

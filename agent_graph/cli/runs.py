@@ -1,8 +1,7 @@
-"""`runs`, `events`, `cancel` and `signal`: runs that are there."""
+"""`runs`, `cancel` and `signal`: runs that are there."""
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from agent_graph.cli.conversation import without_words, words
 from agent_graph.cli.desk import Desk, key
+from agent_graph.cli.event_log import event_line
 from agent_graph.cli.options import AsJson, DataDir, Host, Limit, Model, Provider, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, one_line, pretty, refuse, say, table
 from agent_graph.cli.sources import read_input
@@ -27,7 +27,6 @@ RUN = Annotated[str, typer.Argument(metavar="RUN", show_default=False)]
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command("runs")(runs)
-    app.command("events")(events)
     app.command("cancel")(cancel)
     app.command("signal")(signal)
 
@@ -37,6 +36,8 @@ def runs(
     run_id: Annotated[str, typer.Argument(metavar="RUN", show_default=False)] = "",
     *, node: Annotated[str, typer.Option(metavar="ID", help="With show: what this node did.")] = "",
     state: Annotated[bool, typer.Option("--state", help="With show: the whole state too.")] = False,
+    at: Annotated[int, typer.Option("--at", metavar="SEQ", min=-1, help="With show: the state after this event.",
+                                    show_default=False)] = -1,
     status: Annotated[str, typer.Option(help="Only runs with this status.")] = "",
     graph: Annotated[str, typer.Option(help="Only runs of this graph.")] = "",
     limit: Limit = 20, as_json: AsJson = False, data_dir: DataDir = "",
@@ -52,6 +53,8 @@ def runs(
                 return _pin(await desk.call("graph_run_pin", {"run_id": run_id, "pinned": action == "pin"}), as_json)
             if node:
                 return await _node(desk, run_id, node, as_json=as_json)
+            if run_id and at >= 0:
+                return _state(await desk.call("graph_run_state", {"run_id": run_id, "at": at}), as_json)
             if run_id:
                 return _show(await desk.call("graph_run_get", {"run_id": run_id, "include_state": state}), as_json)
             asked: JsonObject = {"status": status, "graph_id": graph, "limit": limit}
@@ -80,6 +83,18 @@ def _pin(answer: JsonObject, as_json: bool) -> int:
     else:
         data: Any = answer["data"]
         say(f"{data['run_id']} is {'pinned' if data['pinned'] else 'not pinned'}")
+    return DONE
+
+
+def _state(answer: JsonObject, as_json: bool) -> int:
+    if not answer["ok"]:
+        return refuse(answer, as_json=as_json)
+    if as_json:
+        give_json(answer)
+        return DONE
+    data: Any = answer["data"]
+    say(f"{data['run_id']} after event {data['state_version']}")
+    give(pretty(data["value"]))
     return DONE
 
 
@@ -147,7 +162,7 @@ async def _node(desk: Desk, run_id: str, node: str, *, as_json: bool) -> int:
         calls = {one["seq"]: one["messages"] for one in asked["data"]["calls"]} if asked["ok"] else {}
         lines = [
             line for event in found
-            for line in (_event(without_words(event), whole=True), *words(event, calls.get(event["seq"])))
+            for line in (event_line(without_words(event), whole=True), *words(event, calls.get(event["seq"])))
         ]  # fmt: skip
         give("\n".join(lines) or f"{node} did nothing in this run")
     return DONE
@@ -185,86 +200,6 @@ def moment(at_ms: int | None) -> str:
     if at_ms >= YEAR_9999_MS:  # a timer may wait for later than a `datetime` can say
         return "after the year 9998"
     return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-# -- events --------------------------------------------------------------------------------------------------------
-
-
-def events(
-    run_id: RUN, *, follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the run does.")] = False,
-    cursor: Annotated[int, typer.Option(min=0, help="The seq of the first.")] = 0,
-    as_json: AsJson = False, data_dir: DataDir = "",
-) -> None:  # fmt: skip
-    """Print the events of a run, one a line; --json gives one envelope, with --follow one event of JSON a line."""
-
-    async def work() -> int:
-        async with Desk(settings_of(data_dir), drives=False, remark=say) as desk:
-            if follow:
-                return await _follow(desk, run_id, cursor, as_json=as_json)
-            return await _events(desk, run_id, cursor, as_json=as_json)
-
-    finish(work(), as_json=as_json)
-
-
-async def _events(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int:
-    """All from `cursor` on, however many pages that takes; as JSON they are one envelope."""
-    found: list[Any] = []
-    while True:
-        answer = await desk.call("graph_run_events", {"run_id": run_id, "cursor": cursor, "limit": 200})
-        if not answer["ok"]:
-            return refuse(answer, as_json=as_json)
-        data: Any = answer["data"]
-        if data["gap"]:
-            say(f"{data['dropped']} event(s) from seq {cursor} on were pruned")
-        if as_json:
-            found += data["events"]
-        elif data["events"]:
-            give("\n".join(map(_event, data["events"])))
-        cursor = data["next_cursor"]
-        if not data["truncated"]:
-            break
-    if as_json:
-        data["events"] = found
-        give_json(answer)
-    return DONE
-
-
-async def _follow(desk: Desk, run_id: str, cursor: int, *, as_json: bool) -> int:
-    answer = await desk.call("graph_run_get", {"run_id": run_id})
-    if not answer["ok"]:
-        return refuse(answer, as_json=as_json)
-    while True:
-        try:
-            async with aclosing(desk.watch(run_id, cursor=cursor)) as items:  # type: ignore[type-var]  # it is a generator
-                async for item in items:
-                    seq = item.get("seq")
-                    if isinstance(seq, int):
-                        cursor = seq + 1
-                        give(compact(item) if as_json else _event(item))
-                    elif item["type"] == "run_status" and desk.owns and not item["driven"]:
-                        if item["status"] not in ("completed", "failed", "cancelled"):
-                            say(f"nobody drives {run_id} ({item['status']}): agent-graph resume {run_id}")
-                        return DONE
-            return DONE
-        except ConnectionError:
-            await desk.open()
-
-
-def _event(event: Any, *, whole: bool = False) -> str:
-    """An event in one line: seq, time, type, where, how long what it ends took, and the rest as JSON."""
-    rest = {
-        name: value
-        for name, value in event.items()
-        if name not in ("seq", "at_ms", "type", "prev", "firing", "node_path", "node_id", "duration_ms")
-        and (name, value) != ("attempt", 1)
-    }
-    took = f"{event['duration_ms']} ms  " if "duration_ms" in event else ""
-    words = took + (compact(rest) if rest else "")
-    at = datetime.fromtimestamp(event["at_ms"] / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
-    return (
-        f"{event['seq']:>5}  {at}  {event['type']:<20} {one_line(str(event.get('firing', ''))):<24} "
-        f"{one_line(words, 0 if whole else 160)}".rstrip()
-    )
 
 
 # -- cancelling ----------------------------------------------------------------------------------------------------

@@ -112,20 +112,20 @@ def _part(item: JsonObject, began_ms: int | None) -> Part:
     return Part("event", fragment("event.html", event=item, began_ms=began_ms), int(str(item["seq"])))
 
 
-def changes(desk: Desk, *, of: str) -> StreamingResponse:
+def changes(desk: Desk, *, of: str, run_id: str = "") -> StreamingResponse:
     """A part ``changed`` whenever something of the kind `of` happened that the browser sees: an approval was opened,
-    voted on or closed, or how a run stands has changed. At most one each second."""
-    return _response(desk, change_parts(desk, of=of))
+    voted on or closed, or how a run stands has changed; with `run_id` only of that run. At most one each second."""
+    return _response(desk, change_parts(desk, of=of, run_id=run_id))
 
 
-async def change_parts(desk: Desk, *, of: str) -> AsyncGenerator[Part]:
+async def change_parts(desk: Desk, *, of: str, run_id: str = "") -> AsyncGenerator[Part]:
     """The parts of `changes`; one without a name is a sign of life."""
     news = asyncio.Event()
     sees_all = desk.caller.sees_approvals if of == APPROVALS else desk.caller.sees_all
 
     def hear(row: RunRow, events: Sequence[Event]) -> None:
         theirs = sees_all or row.principal == desk.caller.principal
-        if theirs and any(event.fact.type.startswith(_MARKS[of]) for event in events):
+        if theirs and run_id in ("", row.run_id) and any(event.fact.type.startswith(_MARKS[of]) for event in events):
             news.set()
 
     stop = desk.deps.supervisor.shell.notify.listen(hear)

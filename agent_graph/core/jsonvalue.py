@@ -204,7 +204,7 @@ def _decoded(text: str | bytes, max_bytes: int) -> str:
         raise _too_large(max_bytes)
     try:
         if isinstance(text, bytes):
-            return text.decode("utf-8-sig")  # a byte order mark says nothing: RFC 8259, 8.1
+            return text.removeprefix(b"\xef\xbb\xbf").decode()  # a byte order mark says nothing: RFC 8259, 8.1
         if not text.isascii() and len(text.encode()) > max_bytes:
             raise _too_large(max_bytes)
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from agent_graph.core.sealing import HMAC, SHORTEST_KEY
 from agent_graph.errors import IntegrityKeyInvalid, IntegrityKeyRequired, StoreUnusable
 from agent_graph.system import locks
-from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, make_private, replace
+from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, make_private, others_may_use, replace
 
 KEY_NAME: Final = "integrity.key"
 BOOK_NAME: Final = "keys.json"
@@ -34,7 +34,6 @@ CHECKS: Final = "checks"
 RETIRED: Final = "retired"
 COMING: Final = "coming"
 """Written down, and perhaps not in its place yet: a process that ended half-way leaves one."""
-_OTHERS: Final = 0o077
 
 
 def read_key(path: Path) -> bytes:
@@ -54,7 +53,7 @@ def read_key(path: Path) -> bytes:
         raise _invalid(path, "unreadable", f"cannot be read ({error.strerror})", "Let its owner read it.") from error
     if not stat.S_ISREG(mode) or len(data) > LONGEST_KEY:
         raise _invalid(path, "no_file", "is no key file", f"A key is a file of {SHORTEST_KEY} bytes or somewhat more.")
-    if mode & _OTHERS and os.name == "posix":
+    if others_may_use(mode):
         said = f"can be read by others (mode {stat.S_IMODE(mode):04o})"
         raise _invalid(path, "readable", said, f"chmod 600 {path}, and rotate it if somebody may have read it.")
     if len(data) < SHORTEST_KEY:

@@ -56,6 +56,8 @@ class Settings:
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
+    door: Literal["auto", "loopback"]
+    """How others come in to the owner of the folder: by a socket where the system has them, or by loopback."""
     daemon_idle_ms: int
     """After so long without a client and without work the daemon ends; 0: never."""
     retention_days: int
@@ -82,6 +84,11 @@ class Settings:
     def volatile(self) -> bool:
         """Nothing is kept."""
         return self.data_dir is None
+
+    @property
+    def loopback(self) -> bool:
+        """Others come in through loopback, also where a socket could be."""
+        return self.door == "loopback"
 
     @property
     def models_dir(self) -> Path:
@@ -185,6 +192,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log", "what is logged: debug, info, warning or error", read.one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("door", "how others reach the folder's owner: auto (by a socket in it, where one can be) or loopback",
+            read.one_of("auto", "loopback"), "auto", env="AGENT_GRAPH_DOOR"),
     Setting("daemon_idle_ms", "milliseconds without a client and without work after which the daemon ends; 0: never",
             read.bound, "600000", flag="--idle-ms", env="AGENT_GRAPH_DAEMON_IDLE_MS"),
     Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", read.bound, "0",

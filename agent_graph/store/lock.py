@@ -131,10 +131,10 @@ def _identity_of(descriptor: int) -> tuple[int, int]:
 def _write(descriptor: int, note: JsonObject) -> None:
     """What the file says; a full disk takes no note, and the lock holds without it."""
     with contextlib.suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        if note:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, canonical(note))
+        text = canonical(note) if note else b""
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, text)
+        os.ftruncate(descriptor, len(text))  # last: one that was emptied has to find room on the disk anew
 
 
 def _take(descriptor: int, path: Path) -> bool:

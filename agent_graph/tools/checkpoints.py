@@ -41,7 +41,7 @@ async def graph_run_checkpoint(call: Call[CheckpointParams]) -> JsonObject:
         raise CheckpointNotFound(message, run_id=args.run_id, seq=args.seq, latest=kept.seq)
     said = await _by_events(deps, kept)
     read = await _by_snapshot(deps, kept)
-    if read is not None and _known(read) != _known(said):
+    if read is not None and known(read) != known(said):
         raise CheckpointIntegrityFailure(
             f"The snapshot of run {args.run_id} and its events say different things. The events hold.",
             run_id=args.run_id,
@@ -54,7 +54,7 @@ async def graph_run_checkpoint(call: Call[CheckpointParams]) -> JsonObject:
     }  # fmt: skip
 
 
-def _known(run: Run) -> tuple[object, ...]:
+def known(run: Run) -> tuple[object, ...]:
     """What a fold knows, without what only its driver cares for."""
     gates = sorted((gate.approval_id, gate.status, len(gate.votes)) for gate in run.gates.values())
     firings = sorted((firing.path, firing.attempt, len(firing.answers)) for firing in run.running)

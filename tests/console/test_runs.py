@@ -239,6 +239,34 @@ async def test_who_sees_an_approval_hears_that_it_came(
     assert deps.supervisor.shell.notify.listeners == ()
 
 
+@pytest.mark.parametrize(("principal", "hears"), [("", True), ("bob", False)])
+async def test_who_sees_a_run_hears_that_the_list_has_changed(
+    deps: Deps, tools: Tools, at_once: None, principal: str, hears: bool
+) -> None:
+    await tools.ok("graph_create", spec=echo())
+    looking = Looking(deps, Caller("console", principal=principal, scopes=frozenset({"runs:read"})))
+    parts = change_parts(looking.desk, of="runs")
+    await anext(parts)
+    await tools.ended("echo", {"input": "x"})
+    heard: Any = await anext(parts)
+    assert (heard.name == "changed") is hears
+    await parts.aclose()
+
+
+async def test_the_page_of_an_approval_hears_of_its_own_run_alone(deps: Deps, tools: Tools, at_once: None) -> None:
+    asked = await waiting(tools)
+    run_id = (await approval(tools, asked))["run_id"]
+    looking = Looking(deps, Caller("console"))
+    parts = change_parts(looking.desk, of="approvals", run_id=run_id)
+    await anext(parts)
+    await waiting(tools)
+    other: Any = await anext(parts)
+    await tools.ok("graph_approval_decide", approval_id=asked, decision="approve", decided_by="Ada")
+    own: Any = await anext(parts)
+    assert (other.name, own.name) == ("", "changed")
+    await parts.aclose()
+
+
 async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes_room(
     deps: Deps, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_graph.mcp_server.lines import StdioLines
-from agent_graph.mcp_server.serve import on_signal
 from agent_graph.mcp_server.server import build
 from agent_graph.mcp_server.session import Session
+from agent_graph.system.event_loop import on_signal
 from agent_graph.tools.deps import Deps
 from tests.fakes.opened import opened
 from tests.mcp_server.process import call, initialize, message_in

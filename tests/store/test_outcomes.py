@@ -82,6 +82,7 @@ async def test_runs_that_ended_before_there_were_counts_are_counted(path: Path) 
     with sqlite3.connect(path) as older:
         for table in ("outcomes", "origins", "outbox", "told"):
             older.execute(f"DROP TABLE {table}")
+        older.execute("ALTER TABLE runs DROP COLUMN seal")
         older.execute("PRAGMA user_version = 6")
     older.close()
     async with await open_store(path) as store:

@@ -38,7 +38,7 @@ async def test_an_assistant_is_shown_none_of_them() -> None:
     ours = {name for name, tool in TOOLS.items() if tool.toolset == "operator"}
     assert ours == {
         "graph_run_pin", "graph_run_export", "graph_store_prune", "graph_template_promote", "graph_token_create",
-        "graph_token_list", "graph_token_revoke",
+        "graph_token_list", "graph_token_revoke", "graph_run_replay",
     }  # fmt: skip
     assert not ours & {tool.name for tool in shown(["core"])}
     assert not ours & set(ORDER)
