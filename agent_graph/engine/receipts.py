@@ -17,7 +17,7 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical_text, di
 from agent_graph.core.receipt import BUNDLE, integrity_of, receipt_of
 from agent_graph.core.receipt_chain import Link, chain_faults, links_of
 from agent_graph.core.receipt_seal import seal_body
-from agent_graph.core.redact import redact
+from agent_graph.core.redact import Redactor
 from agent_graph.core.sealing import Seal
 from agent_graph.engine.keys import KeyRing
 from agent_graph.errors import ReceiptIntegrityFailure
@@ -58,8 +58,9 @@ def check(log: SealedLog) -> list[Link]:
     return links
 
 
-def issue(graph: Graph, log: SealedLog, keys: KeyRing, *, bundled: bool = False) -> Issued:
+def issue(graph: Graph, log: SealedLog, keys: KeyRing, *, withhold: Redactor | None = None) -> Issued:
     """The receipt of a run whose log has a seal. Takes as long as a few folds of the log: not for the event loop.
+    With `withhold` it comes with its bundle, without what that takes for secrets.
 
     Raises `ReceiptIntegrityFailure`, `IntegrityKeyRequired`.
     """
@@ -76,10 +77,11 @@ def issue(graph: Graph, log: SealedLog, keys: KeyRing, *, bundled: bool = False)
     if receipt["status"] != log.status:
         raise _failure(log, "its events end otherwise than it says")
     integrity: JsonObject = {"verified": True, **integrity_of(receipt), **keys.seal(receipt).to_json()}
-    if not bundled:
+    if withhold is None:
         return Issued(receipt, integrity)
     bundle: JsonObject = {
-        "kind": BUNDLE, "receipt": integrity["digest"], "graphs": _texts(graph), "events": _events(log, links),
+        "kind": BUNDLE, "receipt": integrity["digest"], "graphs": _texts(graph, withhold),
+        "events": _events(log, links, withhold),
     }  # fmt: skip
     return Issued(receipt, {**integrity, "bundle_digest": digest(bundle)}, bundle)
 
@@ -101,7 +103,7 @@ def _facts(log: SealedLog, links: Sequence[Link]) -> list[e.Event]:
     return found
 
 
-def _texts(graph: Graph) -> list[JsonValue]:
+def _texts(graph: Graph, withhold: Redactor) -> list[JsonValue]:
     """The spec of the run's graph and of those inside it, in the order in which the receipt names them; null for one
     that holds what looks like a secret."""
     inner: dict[str, Graph] = {}
@@ -112,13 +114,15 @@ def _texts(graph: Graph) -> list[JsonValue]:
                 inner[version] = one
                 todo.append(one)
     specs = [graph.spec, *(inner[version].spec for version in sorted(inner))]
-    return [canonical_text(spec) if redact(spec) == spec else None for spec in specs]
+    return [canonical_text(spec) if withhold.shapes(spec) == spec else None for spec in specs]
 
 
-def _events(log: SealedLog, links: Sequence[Link]) -> list[JsonValue]:
+def _events(log: SealedLog, links: Sequence[Link], withhold: Redactor) -> list[JsonValue]:
     """The exact texts that were hashed; of one that holds what looks like a secret only its place in the chain."""
     return [
-        body.decode() if redact(link.body) == link.body else {"seq": link.seq, "prev": link.prev, "hash": link.hash}
+        body.decode()
+        if withhold.value(link.body) == link.body
+        else {"seq": link.seq, "prev": link.prev, "hash": link.hash}
         for body, link in zip(log.events, links, strict=True)
     ]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.core.sealing import Seal
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
 from agent_graph.engine.key_files import KEYLESS
-from agent_graph.engine.keys import KeyRing
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -34,15 +35,17 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
+    redactor: Redactor = PLAIN
+    """Takes secrets out of all that comes in."""
     announcer: Announcer | None = None
     """What is to be told outside; None where nobody is."""
-    keys: KeyRing | None = None
-    """What seals runs that end; None where nothing does."""
 
     @property
     def seal(self) -> Callable[[JsonObject], Seal] | None:
         """Seals what a run that ends comes to; None in a keyless folder."""
-        return None if self.keys is None or self.keys.mode == KEYLESS else self.keys.seal
+        return None if self.keys.mode == KEYLESS else self.keys.seal
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:
@@ -58,6 +61,7 @@ async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
 
 async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
     """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    reason = shell.redactor.text(reason)
     error: JsonObject = {
         "code": damage.code,
         "message": f"{damage.message} It was cancelled: {reason}",

@@ -34,6 +34,7 @@ from agent_graph.store.seals import SqliteSeals
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
+from agent_graph.store.witnesses import SqliteWitnesses
 
 # opens the write-ahead log
 FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
@@ -44,7 +45,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
-        "runs", "seals", "storage", "tokens",
+        "runs", "seals", "storage", "tokens", "witnesses",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -60,6 +61,7 @@ class SqliteStore:
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
         self.tokens = SqliteTokens(database)
+        self.witnesses = SqliteWitnesses(database)
         self.outbox = SqliteOutbox(database)
 
     def check(self) -> None:

@@ -69,4 +69,5 @@ async def issue(deps: Deps, run_id: str, *, bundled: bool = False) -> receipts.I
         await deps.store.seals.put_late(run_id, receipts.late_seal(log, deps.keys, now_ms=deps.clock.now_ms()))
         log = await deps.store.seals.of(run_id)
     graph = await deps.catalog.get(row.graph_id, row.graph_version)
-    return await asyncio.to_thread(receipts.issue, graph, log, deps.keys, bundled=bundled)
+    withhold = deps.supervisor.shell.redactor if bundled else None
+    return await asyncio.to_thread(receipts.issue, graph, log, deps.keys, withhold=withhold)

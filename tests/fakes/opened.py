@@ -40,7 +40,7 @@ async def opened(
     folder: Path | None = None, keys: KeyRing | None = None,
 ) -> AsyncIterator[Deps]:  # fmt: skip
     """As `agent_graph.app.open_app` puts it together, over ``:memory:`` or a file in `folder`."""
-    model, clock = model or council(), clock or SystemClock()
+    model, clock, keys = model or council(), clock or SystemClock(), keys or open_keys(None, now_ms=0)
 
     async def choose() -> Chosen:
         return Chosen(model, "scripted")
@@ -48,9 +48,7 @@ async def opened(
     store = await open_store(":memory:" if folder is None else folder / "agent-graph.db")
     models = Models(choose)
     catalog = Catalog(store, clock=clock, limits=limits, templates=Library(folder))
-    keys = keys or open_keys(None, now_ms=0)
-    shell = Shell(store, clock, Notify(), models, Limiter(), keys=keys)
-    supervisor = Supervisor(shell, catalog=catalog, limits=limits)
+    supervisor = Supervisor(Shell(store, clock, Notify(), models, Limiter(), keys=keys), catalog=catalog, limits=limits)
     supervisor.watch_gates()
     try:
         yield Deps(
