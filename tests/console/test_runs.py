@@ -71,6 +71,17 @@ async def test_a_run_that_waits_leads_to_its_approval_and_is_followed(ann: Brows
     assert f'data-live="/runs/{run_id}/live?from=' in page.html
 
 
+async def test_what_is_used_is_set_against_the_budget(ann: Browser, tools: Tools) -> None:
+    await tools.ok("graph_create", spec=gated())
+    budgets = {"max_llm_calls": 5, "max_wall_clock_ms": 600_000}
+    run_id = (await tools.ok("graph_run_start", graph_id="gated", input={"draft": "x"}, budgets=budgets))["run_id"]
+    await tools.ok("graph_run_wait", run_id=run_id, until="waiting", timeout_ms=10_000)
+    page = await ann.get(f"/runs/{run_id}")
+    assert page.text("budget").startswith("model calls 0 of 5 time ")
+    assert page.text("budget").endswith("of 10 min")
+    assert [about["max"] for tag, about in page.tags if tag == "progress"] == ["5", "600000"]
+
+
 async def test_a_failed_run_says_why(ann: Browser, tools: Tools) -> None:
     asked = await waiting(tools)
     await ann.send(await ann.get(f"/approvals/{asked}"), "decide", decision="reject", decision_note="no")
