@@ -21,6 +21,7 @@ from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.log_redaction import redacted_logs
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.outbox import Outbox
@@ -79,11 +80,14 @@ async def open_app(
     async with AsyncExitStack() as opened:
         store, lock, keys = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
-        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
+        library, redactor = Library(settings.data_dir), settings.redactor
+        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=library, redactor=redactor)
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
         outbox = _outbox(settings, store, clock, opened)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=outbox.announcer if outbox else None)
+        announcer = outbox.announcer if outbox else None
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=announcer, redactor=redactor)
+        opened.enter_context(redacted_logs(redactor))
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -92,8 +96,7 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-            retention = Retention(store, clock, policy)
+            retention = Retention(store, clock, _policy(settings))
             opened.push_async_callback(retention.stop)
             retention.watch()
             if outbox is not None:
@@ -107,6 +110,10 @@ async def open_app(
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
             await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
 
 
 def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:

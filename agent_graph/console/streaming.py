@@ -27,6 +27,8 @@ SOON_S: Final = 0.25
 """Seconds after a change in which more may come, before what it makes of the page is sent."""
 LATEST_S: Final = 1.0
 """Seconds after which it is sent whatever comes."""
+AGAIN_MS: Final = 1_000
+"""Milliseconds after which a browser asks again whose connection was lost."""
 MOST: Final = 16
 """Pages of one session that go on at once."""
 APPROVALS: Final = "approvals"
@@ -79,7 +81,8 @@ async def run_parts(
             if not coming.done() or loop.time() - told > LATEST_S:
                 told = loop.time()
                 if not await desk.still():
-                    break
+                    yield Part("gone")
+                    return
                 for part in await standing() if changed else [Part("")]:
                     yield part
                 changed = False
@@ -141,7 +144,7 @@ async def change_parts(desk: Desk, *, of: str, run_id: str = "") -> AsyncGenerat
             if desk.over.is_set():
                 return
             if not await desk.still():
-                yield Part("end")
+                yield Part("gone")
                 return
             told = news.is_set()
             news.clear()
@@ -164,6 +167,7 @@ def _response(desk: Desk, parts: AsyncGenerator[Part]) -> StreamingResponse:
         session.streams += 1
         try:
             async with aclosing(parts):
+                yield f"retry: {AGAIN_MS}\n\n".encode()
                 async for part in parts:
                     yield part.sent() if part.name else b": still here\n\n"
         finally:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
@@ -30,6 +31,8 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    redactor: Redactor = PLAIN
+    """Takes secrets out of all that comes in."""
     announcer: Announcer | None = None
     """What is to be told outside; None where nobody is."""
 
@@ -47,6 +50,7 @@ async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
 
 async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
     """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    reason = shell.redactor.text(reason)
     error: JsonObject = {
         "code": damage.code,
         "message": f"{damage.message} It was cancelled: {reason}",
