@@ -22,6 +22,7 @@ OTHERS = [
 CHANGING = {
     "graph_create", "graph_execute", "graph_run_start", "graph_run_cancel", "graph_run_resume", "graph_run_signal",
     "graph_approval_request", "graph_approval_decide", "graph_template_instantiate",
+    "graph_source_witness_capture",
 }  # fmt: skip
 
 
