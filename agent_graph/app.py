@@ -85,8 +85,8 @@ async def open_app(
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
         outbox = _outbox(settings, store, clock, opened)
-        announcer = outbox.announcer if outbox else None
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=announcer, redactor=redactor)
+        told = outbox.announcer if outbox else None
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, keys=keys, announcer=told, redactor=redactor)
         opened.enter_context(redacted_logs(redactor))
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")

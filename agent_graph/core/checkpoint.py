@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final, assert_never
+from typing import Any
 
 from agent_graph.core import early, packed, places
+from agent_graph.core.answers import from_body, to_body
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.contributions import Conflict, Entry, Writer
-from agent_graph.core.effects import (
-    MISSING,
-    Answer,
-    ApprovalAnswer,
-    FramesAnswer,
-    ModelAnswer,
-    SignalAnswer,
-    TimeAnswer,
-    ToolAnswer,
-    answer_from_json,
-    answer_to_json,
-)
+from agent_graph.core.effects import MISSING
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Lost, Part, Token
 from agent_graph.core.frame_tree import new_frame, owned
@@ -35,7 +24,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 18
+FORMAT = 19
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -228,7 +217,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body: dict[str, Any] = {name: getattr(firing, name) for name in _FIRING}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [_answer_out(answer) for answer in firing.answers]
+    body["answers"] = [to_body(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
         body["owned"] = [
@@ -249,7 +238,7 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     body["tips"] = tuple(body["tips"])
     body["closed_by"] = None if body["closed_by"] is None else tuple(body["closed_by"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["answers"] = [from_body(*item) for item in body["answers"]]
     body["calling"] = body["calling"] and tuple(body["calling"])
     firing = Firing(frame=frame, **body)
     frame.running[firing.node] = firing
@@ -259,34 +248,6 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
         mine = firing.owned = owned(run, firing)
         mine.opened, results, failed, mine.failure, mine.late, mine.stopped, mine.first = has
         mine.results, mine.failed = dict(results), {*failed}
-
-
-def _answer_out(answer: Answer) -> list[Any]:
-    match answer:
-        case ModelAnswer():
-            return ["model", answer_to_json(answer)]
-        case ToolAnswer():
-            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
-        case FramesAnswer():
-            return ["frames", answer.results]
-        case ApprovalAnswer():
-            return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
-        case SignalAnswer():
-            return ["signal", answer.payload]
-        case TimeAnswer():
-            return ["time", None]
-        case _:
-            assert_never(answer)
-
-
-_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
-    "model": answer_from_json,
-    "tool": lambda item: ToolAnswer(**item),
-    "frames": FramesAnswer,
-    "approval": lambda item: ApprovalAnswer(**item),
-    "signal": SignalAnswer,
-    "time": lambda _item: TimeAnswer(),
-}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ def clean_fact(redactor: Redactor, fact: e.Fact) -> e.Fact:
         case e.ToolAnswered():
             text = redactor.text(fact.text)
             return fact if text is fact.text else replace(fact, text=text)
+        case e.EvidenceChecked():  # a problem says what stands in the source
+            return replace(fact, problems=tuple(map(redactor.members, fact.problems)))
         case e.NodeFailed():
             return replace(fact, error=redactor.members(fact.error))
         case _:

@@ -17,10 +17,11 @@ from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
 from agent_graph.core import failure, spending, waits
-from agent_graph.core.effects import CallTool
+from agent_graph.core.effects import CallTool, CheckEvidence
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
+from agent_graph.engine.evidence import check_evidence
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
 from agent_graph.engine.redaction import Live, clean_fact
@@ -188,7 +189,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.EvidenceChecked | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -285,6 +286,8 @@ class Runner:
 
         if isinstance(perform.effect, CallTool):
             fact: e.Fact = await call_tool(perform, perform.effect, connections=shell.connections)
+        elif isinstance(perform.effect, CheckEvidence):
+            fact = await check_evidence(perform, perform.effect, shell=shell, run=self.run)
         else:
             live = Live(shell.redactor, show)
             fact = await call_model(perform, perform.effect, shell=shell, run=self.run, on_delta=live)

@@ -10,6 +10,7 @@ from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -31,6 +32,8 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
     redactor: Redactor = PLAIN
     """Takes secrets out of all that comes in."""
     announcer: Announcer | None = None

@@ -25,6 +25,7 @@ from agent_graph.core.events.base import Fact
 from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
     CacheHit,
+    EvidenceChecked,
     FiringCancelled,
     JoinClosed,
     LoopExhausted,
@@ -68,6 +69,7 @@ __all__ = [
     "BranchFailed",
     "CacheHit",
     "Event",
+    "EvidenceChecked",
     "FACTS",
     "Fact",
     "FactType",
@@ -122,7 +124,8 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, NodeFinished, NodeFailed, NodeRetried,
+        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, EvidenceChecked, NodeFinished, NodeFailed,
+        NodeRetried,
         RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
         FiringCancelled,
         GatePlaced, ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired,
