@@ -65,14 +65,12 @@ def _view(run: Run, args: SignalParams, taken: Sequence[str]) -> JsonObject:
 # -- what a run waits for ------------------------------------------------------------------------------------------
 
 
-async def waiting_for(
-    deps: Deps, row: RunRow, pending: Sequence[ApprovalRow], *, ways: bool = False
-) -> list[JsonValue]:
-    """Decisions, then messages and moments, each oldest first; with `ways` a decision says how it can be made."""
+async def waiting_for(deps: Deps, row: RunRow, pending: Sequence[ApprovalRow]) -> list[JsonValue]:
+    """Decisions, with how each can be made, then messages and moments, each oldest first."""
     found: list[JsonValue] = [
         {
             "kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id,
-            **({"how_to_decide": views.way_to_decide(gate, console=deps.console)} if ways else {}),
+            "how_to_decide": views.way_to_decide(gate, console=deps.console),
         }
         for gate in pending
     ]  # fmt: skip

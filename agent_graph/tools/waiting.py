@@ -55,7 +55,7 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
         deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
     )
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
-    body["waiting_for"] = await waiting_for(deps, row, seen.pending, ways=True)
+    body["waiting_for"] = await waiting_for(deps, row, seen.pending)
     return {
         "run_id": row.run_id, "run": body, "terminal": row.status in TERMINAL, "timed_out": seen.timed_out,
         "status": "timeout" if seen.timed_out else row.status, "events": list(events), "next_cursor": following,
