@@ -83,9 +83,12 @@ async def test_runs_that_ended_before_there_were_counts_are_counted(path: Path) 
         await store.runs.commit(done("run-2", usage=UNKNOWN, took_ms=60))
         counted = await store.outcomes.of_own_graphs()
     with sqlite3.connect(path) as older:
-        for file in sorted(MIGRATIONS.glob("*.sql"))[6:]:
-            for table in reversed(re.findall(r"CREATE TABLE (\w+)", file.read_text(encoding="utf-8"))):
+        for file in reversed(sorted(MIGRATIONS.glob("*.sql"))[6:]):
+            made = file.read_text(encoding="utf-8")
+            for table in reversed(re.findall(r"CREATE TABLE (\w+)", made)):
                 older.execute(f"DROP TABLE {table}")
+            for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", made):
+                older.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         older.execute("PRAGMA user_version = 6")
     older.close()
     async with await open_store(path) as store:
