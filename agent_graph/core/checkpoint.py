@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final, assert_never
+from typing import Any
 
-from agent_graph.core import early, packed, places
+from agent_graph.core import answers, early, forks, packed, places
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.contributions import Conflict, Entry, Writer
-from agent_graph.core.effects import (
-    MISSING,
-    Answer,
-    ApprovalAnswer,
-    FramesAnswer,
-    ModelAnswer,
-    SignalAnswer,
-    TimeAnswer,
-    ToolAnswer,
-    answer_from_json,
-    answer_to_json,
-)
+from agent_graph.core.effects import MISSING
 from agent_graph.core.events import from_json, to_json
 from agent_graph.core.firing import Firing, Lost, Part, Token
 from agent_graph.core.frame_tree import new_frame, owned
@@ -35,7 +23,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 18
+FORMAT = 19
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -58,6 +46,7 @@ def dump(run: Run) -> bytes:
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
     body["ledger"] = None if run.ledger is None else run.ledger.to_json()
+    body["fork"] = None if run.fork is None else forks.to_json(run.fork)
     body["closing"] = [*run.closing]
     body["losing"] = [*run.losing]
     body["met"] = [to_json(fact) for fact in run.met]
@@ -86,6 +75,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
     run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
+    run.fork = None if body["fork"] is None else forks.from_json(body["fork"])
     run.closing = dict.fromkeys(body["closing"])
     run.losing = dict.fromkeys(body["losing"])
     run.barriers = {fact["node"]: from_json(fact) for fact in body["barriers"]}  # type: ignore[misc]  # as above
@@ -228,7 +218,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body: dict[str, Any] = {name: getattr(firing, name) for name in _FIRING}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [_answer_out(answer) for answer in firing.answers]
+    body["answers"] = [answers.out(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
         body["owned"] = [
@@ -249,7 +239,7 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     body["tips"] = tuple(body["tips"])
     body["closed_by"] = None if body["closed_by"] is None else tuple(body["closed_by"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [_ANSWERS[kind](item) for kind, item in body["answers"]]
+    body["answers"] = [answers.back(kind, item) for kind, item in body["answers"]]
     body["calling"] = body["calling"] and tuple(body["calling"])
     firing = Firing(frame=frame, **body)
     frame.running[firing.node] = firing
@@ -259,34 +249,6 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
         mine = firing.owned = owned(run, firing)
         mine.opened, results, failed, mine.failure, mine.late, mine.stopped, mine.first = has
         mine.results, mine.failed = dict(results), {*failed}
-
-
-def _answer_out(answer: Answer) -> list[Any]:
-    match answer:
-        case ModelAnswer():
-            return ["model", answer_to_json(answer)]
-        case ToolAnswer():
-            return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
-        case FramesAnswer():
-            return ["frames", answer.results]
-        case ApprovalAnswer():
-            return ["approval", {f.name: getattr(answer, f.name) for f in fields(ApprovalAnswer)}]
-        case SignalAnswer():
-            return ["signal", answer.payload]
-        case TimeAnswer():
-            return ["time", None]
-        case _:
-            assert_never(answer)
-
-
-_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
-    "model": answer_from_json,
-    "tool": lambda item: ToolAnswer(**item),
-    "frames": FramesAnswer,
-    "approval": lambda item: ApprovalAnswer(**item),
-    "signal": SignalAnswer,
-    "time": lambda _item: TimeAnswer(),
-}
 
 
 # -- state ---------------------------------------------------------------------------------------------------------
