@@ -9,7 +9,7 @@ ROUNDS ?= 3
 MINUTES ?= 30
 NODE ?= .node
 
-.PHONY: help setup node check format lint types imports test docs golden bench soak coverage clean
+.PHONY: help setup node check format lint types imports test docs golden screenshots bench soak coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/'
@@ -35,8 +35,10 @@ lint:  ## ruff, rules and form
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types:  ## mypy, strict
+types:  ## mypy, strict, also as on Windows and on macOS
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
+	$(BIN)/mypy --platform darwin
 
 imports:  ## layers, cycles, purity, homes
 	$(BIN)/lint-imports
@@ -49,6 +51,9 @@ docs:  ## docs and examples run, and agree with the code
 
 golden:  ## rewrite the wire's reference files after a wanted change; read the diff
 	AGENT_GRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/golden tests/docs/test_reference.py
+
+screenshots:  ## the pictures of the console in docs/pictures; needs Chromium. Look at them
+	$(BIN)/python -m tests.browser.screenshots
 
 bench:  ## beside other engines, and which goals are met; BENCH=folder of the programs, PEERS_HOME=their environments
 	@test -f "$(BENCH)/run_all.py" || { echo "BENCH=folder of the benchmark programs (run_all.py)"; exit 2; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
+from agent_graph.engine.log_redaction import redacted_logs
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.outbox import Outbox
@@ -34,6 +35,7 @@ from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_address import found_at
 from agent_graph.tools.socket_wire import SOCKET_NAME
 
 if TYPE_CHECKING:
@@ -78,11 +80,14 @@ async def open_app(
     async with AsyncExitStack() as opened:
         store, lock, keys = await _open_store(settings, opened, now_ms=clock.now_ms(), serve=serve)
         opened.push_async_callback(models.aclose)
-        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=Library(settings.data_dir))
+        library, redactor = Library(settings.data_dir), settings.redactor
+        catalog = Catalog(store, clock=clock, limits=settings.limits, templates=library, redactor=redactor)
         named = Connections(connections)
         opened.push_async_callback(named.aclose)
         outbox = _outbox(settings, store, clock, opened)
-        shell = Shell(store, clock, Notify(), models, Limiter(), named, announcer=outbox.announcer if outbox else None)
+        told = outbox.announcer if outbox else None
+        shell = Shell(store, clock, Notify(), models, Limiter(), named, keys=keys, announcer=told, redactor=redactor)
+        opened.enter_context(redacted_logs(redactor))
         supervisor = Supervisor(shell, catalog=catalog, limits=settings.limits)
         opened.push_async_callback(supervisor.shutdown, "the program that drove the run stopped")
         if lock is not None:
@@ -91,8 +96,7 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-            retention = Retention(store, clock, policy)
+            retention = Retention(store, clock, _policy(settings))
             opened.push_async_callback(retention.stop)
             retention.watch()
             if outbox is not None:
@@ -103,11 +107,19 @@ async def open_app(
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
-            from agent_graph.tools import socket_server
-
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir))
+            await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
+
+
+def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:
+    from agent_graph.tools import socket_server
+
+    return socket_server.serve(deps, folder, loopback=loopback)
 
 
 async def check_owner(settings: Settings) -> None:
@@ -192,7 +204,7 @@ async def _open_store(
         keys = make_keys()
         store = await open_store(":memory:")
     else:
-        reach = str(settings.data_dir / SOCKET_NAME) if serve else ""
+        reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
         keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
         store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)

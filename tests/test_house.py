@@ -27,9 +27,9 @@ BROAD_EXCEPT = {
     "agent_graph/core/policy/verdict.py": "a rule that breaks denies",
 }
 TEST_FOLDERS = {
-    "acceptance", "benchmarks", "checker", "cli", "connect", "console", "core", "distributed", "docs", "engine",
-    "fakes", "golden", "live", "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak", "store",
-    "system", "tools", "typing",
+    "acceptance", "benchmarks", "browser", "checker", "cli", "connect", "console", "core", "distributed", "docs",
+    "engine", "fakes", "golden", "live", "llm", "mcp_server", "patterns", "process", "properties", "scenarios", "soak",
+    "store", "system", "tools", "typing",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

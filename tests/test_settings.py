@@ -218,7 +218,7 @@ def test_a_password_in_the_host_is_refused_and_not_repeated(host: str) -> None:
 def test_what_is_described_is_json_and_names_every_setting_once(tmp_path: Path) -> None:
     shown = load({"data_dir": str(tmp_path)}, environ={}).describe()
     assert json.loads(json.dumps(shown)) == shown
-    assert set(shown) == {setting.name for setting in SETTINGS} | {"limits", "hosts"}
+    assert set(shown) == {setting.name for setting in SETTINGS} | {"limits", "hosts", "redaction"}
     limits = shown["limits"]
     assert isinstance(limits, dict)
     assert set(limits) == {f.name for f in fields(Limits)}
@@ -228,4 +228,4 @@ def test_the_table_of_settings_and_the_record_have_the_same_fields() -> None:
     http = {f"http_{f.name}" for f in fields(HttpSettings)}
     notify = {f"notify_{f.name}" for f in fields(NotifySettings)}
     held = {f.name for f in fields(Settings)} - {"http", "notify"} | http | notify
-    assert held == {setting.name for setting in SETTINGS} | {"limits", "hosts", "policies", "sources"}
+    assert held == {setting.name for setting in SETTINGS} | {"limits", "hosts", "policies", "redactor", "sources"}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from datetime import datetime
 from typing import Any, Final
 
 from agent_graph.cli.output import one_line, plain, pretty, say
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.system.event_loop import typed
 
 SHOWN: Final = 20_000
 """Characters of a subject shown at the prompt."""
@@ -28,14 +27,14 @@ async def ask(approval: JsonObject) -> tuple[str, str] | None:
     if allowed != every:
         say(f"To edit it, leave it open: agent-graph approvals decide {approval['approval_id']} edit")
     while True:
-        typed = await line(f"{' / '.join(allowed)}, or nothing to leave it open: ")
-        if not typed:
+        said = await line(f"{' / '.join(allowed)}, or nothing to leave it open: ")
+        if not said:
             return None
-        fits = [decision for decision in allowed if decision.startswith(typed.lower().replace(" ", "_"))]
+        fits = [decision for decision in allowed if decision.startswith(said.lower().replace(" ", "_"))]
         if len(fits) == 1:
             note = await line("A note, or nothing: ")
             return fits[0], note or ""
-        say(f"{one_line(typed, 40)!r} is none of them.")
+        say(f"{one_line(said, 40)!r} is none of them.")
 
 
 def described(approval: JsonObject, *, whole: bool = False) -> str:
@@ -63,19 +62,7 @@ def _quoted(text: str) -> list[str]:
 async def line(prompt: str, *, exact: bool = False) -> str | None:
     """A line typed by the person, "" for an empty one; None at the end of the input. `exact` keeps it as it came."""
     print(plain(prompt), end="", file=sys.stderr, flush=True)
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[bytes] = loop.create_future()
-    stdin = sys.stdin.fileno()
-
-    def read() -> None:
-        if not typed.done():
-            typed.set_result(os.read(stdin, 65_536))
-
-    loop.add_reader(stdin, read)  # a thread that reads could not be called back when somebody else decides
-    try:
-        came = await typed
-    finally:
-        loop.remove_reader(stdin)
+    came = await typed(sys.stdin.fileno(), 65_536)
     if not came:
         print(file=sys.stderr)
         return None

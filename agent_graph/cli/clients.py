@@ -57,10 +57,11 @@ def _programs() -> Path:
     """Where programs with a window keep a user's configuration."""
     if sys.platform == "darwin":
         return _home() / "Library" / "Application Support"
-    if sys.platform == "win32":
+    elif sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or _home() / "AppData" / "Roaming")
-    named = os.environ.get("XDG_CONFIG_HOME", "")
-    return Path(named) if named.startswith("/") else _home() / ".config"
+    else:
+        named = os.environ.get("XDG_CONFIG_HOME", "")
+        return Path(named) if named.startswith("/") else _home() / ".config"
 
 
 def _in(variable: str, folder: str) -> Path:

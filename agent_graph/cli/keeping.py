@@ -115,6 +115,11 @@ def _pruned(data: Any) -> str:
     verb = "would go" if data["dry_run"] else "went"
     lines = [table(rows, head=("RUN", "STATUS", "GRAPH", "BYTES"))] if rows else []
     lines.append(f"{len(runs)} record(s), {sum(run['bytes'] for run in runs):,} bytes {verb}")
+    if data["witnesses"]:
+        size = sum(one["bytes"] for one in data["witnesses"])
+        lines.append(f"{len(data['witnesses'])} captured source(s), {size:,} bytes {verb}")
+    if data["witnesses_cited"]:
+        lines.append(f"{data['witnesses_cited']} captured source(s) as old are kept, for runs that stay cite them")
     lines += [f"kept: {run_id} (it lives, is pinned, or was pruned before)" for run_id in data["kept"]]
     if not data["dry_run"]:
         lines.append(f"the database has {data['file_bytes']:,} bytes, before it had {data['file_bytes_before']:,}")

@@ -92,6 +92,7 @@ def commands() -> typer.Typer:
         serving,
         templates,
         tokens,
+        witnesses,
     )
 
     app = typer.Typer(
@@ -102,8 +103,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, forking, replaying, approvals, approvers, keys,
-        keeping, notifying, serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, forking, replaying, witnesses, approvals, approvers,
+        keys, keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

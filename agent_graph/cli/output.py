@@ -111,7 +111,7 @@ class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         said = f"{record.levelname.lower()}: {one_line(record.getMessage())}"
         if record.exc_info and logging.getLogger().isEnabledFor(logging.DEBUG):
-            said += "\n" + plain(self.formatException(record.exc_info))
+            said += "\n" + plain(record.exc_text or self.formatException(record.exc_info))
         return said
 
 

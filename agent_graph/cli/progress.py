@@ -194,6 +194,13 @@ def _route(item: JsonObject) -> str:
     return f"goes {_words(item['transition'])} -> {_words(', '.join(map(str, targets)))}"
 
 
+def _compared(item: JsonObject) -> str:
+    witnesses, problems = item.get("witnesses"), item.get("problems")
+    if isinstance(problems, list) and problems and isinstance(problems[0], dict):
+        return f"cites what does not stand there: {problems[0].get('message')}"
+    return f"cites {len(witnesses) if isinstance(witnesses, list) else 0} source(s), and the words stand there"
+
+
 _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
     "node_started": lambda item: (
         "started"
@@ -207,6 +214,7 @@ _TOLD: Final[dict[str, str | Callable[[JsonObject], str]]] = {
         if not item.get("failed")
         else _words(f"is told that the call failed ({item['code']}): {item['text']}")
     ),
+    "evidence_checked": lambda item: _words(_compared(item)),
     "node_retried": lambda item: _words(
         f"tries again in {_int(item['delay_ms']) / 1000:.1f} s"
         + (f" with {item['model']}" if item.get("model") else "")

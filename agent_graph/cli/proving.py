@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import termios
+from getpass import getpass
 from typing import Any
 
 from agent_graph.cli.asking import can_ask, line
@@ -13,6 +13,9 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine.approvers import Approvers, Proof
 from agent_graph.errors import InvalidArgument
 from agent_graph.settings import Settings
+from agent_graph.system.modules import optional
+
+termios: Any = optional("termios")
 
 
 async def proof_for(settings: Settings, approval: JsonObject, *, approver: str = "") -> Proof | None:
@@ -53,6 +56,8 @@ async def new_secret(name: str) -> str:
 
 
 async def _unseen(prompt: str) -> str | None:
+    if termios is None:
+        return await asyncio.to_thread(getpass, prompt, sys.stderr)
     stdin = sys.stdin.fileno()
     before = termios.tcgetattr(stdin)
     silent = [*before]

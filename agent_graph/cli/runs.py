@@ -114,7 +114,9 @@ def _show(answer: JsonObject, as_json: bool) -> int:
         "usage    " + _counts(usage),
     ]
     if origin := run.get("forked_from"):
-        lines.append(f"forked   from {origin['run_id']} after event {origin['seq']}, with {_counts(usage['inherited'])}")
+        lines.append(
+            f"forked   from {origin['run_id']} after event {origin['seq']}, with {_counts(usage['inherited'])}"
+        )
     lines += [f"budget   {_budget(name, counted)}" for name, counted in run["budget"].items()]
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")

@@ -93,7 +93,7 @@ def since(at_ms: int, began_ms: int | None) -> Markup:
     if began_ms is None:
         return when(at_ms)
     span_ms = max(0, at_ms - began_ms)
-    said = f"+{span_ms / 1000:.2f} s" if span_ms < 60_000 else f"+{lasting(span_ms)}"
+    said = f"+{span_ms / 1000:.2f} s" if 1_000 <= span_ms < 60_000 else f"+{lasting(span_ms)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(rfc3339(at_ms), _utc(at_ms), said)
 
 

@@ -23,6 +23,8 @@ LONGEST_MS: Final = 12 * 60 * 60 * 1000
 LINK_MS: Final = 10 * 60 * 1000
 MOST: Final = 1_000
 """Sessions at once; beyond that the one that was used least lately ends."""
+OF_ONE: Final = 10
+"""Sessions of one token at once; the same holds for them."""
 
 
 class Visitor(Protocol):
@@ -125,6 +127,9 @@ class Sessions:
         held, now_ms = secrets.token_urlsafe(32), self._clock.now_ms()
         key = _digest(held)
         self._sessions[key] = Session(key, token, secrets.token_urlsafe(32), now_ms, now_ms)
+        same = [one.key for one in self._sessions.values() if one.token == token]
+        if len(same) > OF_ONE:
+            del self._sessions[same[0]]  # the order is that of their use
         if len(self._sessions) > MOST:
             self._sessions.popitem(last=False)
         return held

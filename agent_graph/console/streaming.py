@@ -27,6 +27,8 @@ SOON_S: Final = 0.25
 """Seconds after a change in which more may come, before what it makes of the page is sent."""
 LATEST_S: Final = 1.0
 """Seconds after which it is sent whatever comes."""
+AGAIN_MS: Final = 1_000
+"""Milliseconds after which a browser asks again whose connection was lost."""
 MOST: Final = 16
 """Pages of one session that go on at once."""
 APPROVALS: Final = "approvals"
@@ -79,7 +81,8 @@ async def run_parts(
             if not coming.done() or loop.time() - told > LATEST_S:
                 told = loop.time()
                 if not await desk.still():
-                    break
+                    yield Part("gone")
+                    return
                 for part in await standing() if changed else [Part("")]:
                     yield part
                 changed = False
@@ -112,20 +115,20 @@ def _part(item: JsonObject, began_ms: int | None) -> Part:
     return Part("event", fragment("event.html", event=item, began_ms=began_ms), int(str(item["seq"])))
 
 
-def changes(desk: Desk, *, of: str) -> StreamingResponse:
+def changes(desk: Desk, *, of: str, run_id: str = "") -> StreamingResponse:
     """A part ``changed`` whenever something of the kind `of` happened that the browser sees: an approval was opened,
-    voted on or closed, or how a run stands has changed. At most one each second."""
-    return _response(desk, change_parts(desk, of=of))
+    voted on or closed, or how a run stands has changed; with `run_id` only of that run. At most one each second."""
+    return _response(desk, change_parts(desk, of=of, run_id=run_id))
 
 
-async def change_parts(desk: Desk, *, of: str) -> AsyncGenerator[Part]:
+async def change_parts(desk: Desk, *, of: str, run_id: str = "") -> AsyncGenerator[Part]:
     """The parts of `changes`; one without a name is a sign of life."""
     news = asyncio.Event()
     sees_all = desk.caller.sees_approvals if of == APPROVALS else desk.caller.sees_all
 
     def hear(row: RunRow, events: Sequence[Event]) -> None:
         theirs = sees_all or row.principal == desk.caller.principal
-        if theirs and any(event.fact.type.startswith(_MARKS[of]) for event in events):
+        if theirs and run_id in ("", row.run_id) and any(event.fact.type.startswith(_MARKS[of]) for event in events):
             news.set()
 
     stop = desk.deps.supervisor.shell.notify.listen(hear)
@@ -141,7 +144,7 @@ async def change_parts(desk: Desk, *, of: str) -> AsyncGenerator[Part]:
             if desk.over.is_set():
                 return
             if not await desk.still():
-                yield Part("end")
+                yield Part("gone")
                 return
             told = news.is_set()
             news.clear()
@@ -164,6 +167,7 @@ def _response(desk: Desk, parts: AsyncGenerator[Part]) -> StreamingResponse:
         session.streams += 1
         try:
             async with aclosing(parts):
+                yield f"retry: {AGAIN_MS}\n\n".encode()
                 async for part in parts:
                     yield part.sent() if part.name else b": still here\n\n"
         finally:

@@ -27,7 +27,7 @@ STATIC: Final = Path(__file__).parent / "static"
 FILES: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
 HEADERS: Final = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",
@@ -74,6 +74,7 @@ class Console:
             Route("/templates", self._closed(graphs.templates), methods=["GET"]),
             Route("/templates/{template_id}", self._closed(starting.template), methods=["GET"]),
             Route("/templates/{template_id}", self._closed(starting.template_started), methods=["POST"]),
+            Route("/{path:path}", self._open(_nothing), methods=["GET"]),
         ]
 
     def _open(self, view: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -139,6 +140,10 @@ async def _home(request: Request) -> Response:
     return RedirectResponse("/approvals", 303)
 
 
+async def _nothing(request: Request) -> Response:
+    return _refused("NOT_FOUND", "There is no such page.", 404, desk=None)
+
+
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in FILES:
@@ -147,7 +152,8 @@ async def _static(request: Request) -> Response:
 
 
 def _log_in_first(request: Request) -> Response:
-    if request.method == "GET":
+    goes_on = "text/event-stream" in request.headers.get("accept", "")
+    if request.method == "GET" and not goes_on:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"/login?next={quote(request.url.path + query, safe='')}", 303)
     message = "You are not logged in, or no longer: nothing was changed. Log in, and send it again."

@@ -1,4 +1,4 @@
-"""What firings have heard, as a snapshot keeps it; reads and changes no run."""
+"""The answers a firing has heard, as a snapshot keeps them; not their form in the log, which has them as facts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 from agent_graph.core.effects import (
     Answer,
     ApprovalAnswer,
+    EvidenceAnswer,
     FramesAnswer,
     ModelAnswer,
     SignalAnswer,
@@ -19,13 +20,15 @@ from agent_graph.core.effects import (
 )
 
 
-def out(answer: Answer) -> list[Any]:
-    """[kind, what `back` makes it of]."""
+def to_body(answer: Answer) -> list[Any]:
+    """[kind, JSON value]."""
     match answer:
         case ModelAnswer():
             return ["model", answer_to_json(answer)]
         case ToolAnswer():
             return ["tool", {f.name: getattr(answer, f.name) for f in fields(ToolAnswer)}]
+        case EvidenceAnswer():
+            return ["evidence", [list(answer.witnesses), list(answer.problems)]]
         case FramesAnswer():
             return ["frames", answer.results]
         case ApprovalAnswer():
@@ -38,16 +41,17 @@ def out(answer: Answer) -> list[Any]:
             assert_never(answer)
 
 
-_ANSWERS: Final[dict[str, Callable[[Any], Answer]]] = {
+def from_body(kind: str, item: Any) -> Answer:
+    """The answer `to_body` told of; LookupError or TypeError for what it did not."""
+    return _KINDS[kind](item)
+
+
+_KINDS: Final[dict[str, Callable[[Any], Answer]]] = {
     "model": answer_from_json,
     "tool": lambda item: ToolAnswer(**item),
+    "evidence": lambda item: EvidenceAnswer(tuple(item[0]), tuple(item[1])),
     "frames": FramesAnswer,
     "approval": lambda item: ApprovalAnswer(**item),
     "signal": SignalAnswer,
     "time": lambda _item: TimeAnswer(),
 }
-
-
-def back(kind: str, item: Any) -> Answer:
-    """The answer that `out` wrote so."""
-    return _ANSWERS[kind](item)

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
-from agent_graph.core import answers, early, forks, packed, places
+from agent_graph.core import early, forks, packed, places
+from agent_graph.core.answers import from_body, to_body
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.contributions import Conflict, Entry, Writer
 from agent_graph.core.effects import MISSING
@@ -23,7 +24,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 19
+FORMAT = 20
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -218,7 +219,7 @@ def _firing_out(firing: Firing) -> JsonObject:
     body: dict[str, Any] = {name: getattr(firing, name) for name in _FIRING}
     body["past"] = f"{firing.past:x}"
     body["conflicts"] = [[c.key, c.winner, list(c.losers)] for c in firing.conflicts]
-    body["answers"] = [answers.out(answer) for answer in firing.answers]
+    body["answers"] = [to_body(answer) for answer in firing.answers]
     mine = firing.owned
     if mine is not None:
         body["owned"] = [
@@ -239,7 +240,7 @@ def _firing_in(run: Run, frame: Frame, body: Any) -> None:
     body["tips"] = tuple(body["tips"])
     body["closed_by"] = None if body["closed_by"] is None else tuple(body["closed_by"])
     body["conflicts"] = tuple(Conflict(key, winner, tuple(losers)) for key, winner, losers in body["conflicts"])
-    body["answers"] = [answers.back(kind, item) for kind, item in body["answers"]]
+    body["answers"] = [from_body(*item) for item in body["answers"]]
     body["calling"] = body["calling"] and tuple(body["calling"])
     firing = Firing(frame=frame, **body)
     frame.running[firing.node] = firing

@@ -104,6 +104,8 @@ class CallModel:
     """An answer recorded for the same call will do."""
     fresh: bool = False
     """Although it would: an attempt has failed, so the model is asked anew."""
+    cites: bool = False
+    """What is answered has to be checked against captured sources: where nothing can check it, nothing is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,24 @@ class CallTool:
     timeout_ms: int = 120_000
     unsure: bool = False
     """It was called before, and the log does not say what came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """The claim at a place of an answer rests on the bytes `start` to `end` of a witness, which have to be `quote`."""
+
+    claim: int
+    witness_id: str
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEvidence:
+    """Compare what an answer cites with the sources as they were captured."""
+
+    citations: tuple[Citation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +202,7 @@ class AwaitSignal:
     expiry_ms: int | None = None
 
 
-Effect: TypeAlias = CallModel | CallTool | AskApproval | Sleep | AwaitSignal | OpenFrames
+Effect: TypeAlias = CallModel | CallTool | CheckEvidence | AskApproval | Sleep | AwaitSignal | OpenFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +238,16 @@ class ToolAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceAnswer:
+    """How the citations of an answer compare with their sources."""
+
+    witnesses: tuple[JsonObject, ...]
+    """[{witness_id, digest, locator_digest}] of those that were found, in the order in which they are cited."""
+    problems: tuple[JsonObject, ...] = ()
+    """[{code, message, claim}]; none: every word stands where the answer says."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
     """How a gate was decided; `decision` is approve, edit, reject, request_changes or expired."""
 
@@ -250,7 +280,9 @@ class SignalAnswer:
     payload: JsonValue
 
 
-Answer: TypeAlias = ModelAnswer | ToolAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
+Answer: TypeAlias = (
+    ModelAnswer | ToolAnswer | EvidenceAnswer | ApprovalAnswer | TimeAnswer | SignalAnswer | FramesAnswer
+)
 
 
 _OF_ANSWER: Final = tuple((f.name, f.default) for f in fields(ModelAnswer))

@@ -271,6 +271,7 @@ FOLDS: Final[dict[type[e.Fact], Callable[[Graph, Run, e.Event, Any], None]]] = {
     e.RunForked: forks.forked,
     e.ToolCalled: tool_facts.fold_called,
     e.ToolAnswered: tool_facts.fold_answered,
+    e.EvidenceChecked: tool_facts.fold_checked,
     e.NodeFinished: _node_finished,
     e.NodeFailed: _node_failed,
     e.NodeRetried: _node_retried,

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import CallModel
+from agent_graph.core.effects import CallModel, CheckEvidence
 from agent_graph.core.failure import follow_up
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Perform, Record, decide, evolve, new_run
-from agent_graph.core.step import call_of
+from agent_graph.core.step import call_of, check_of
 
-ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolAnswered)
+ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolAnswered, e.EvidenceChecked)
 """What comes of an effect that was performed."""
 ABOUT_GATES: Final = (e.ApprovalVoted, e.ApprovalDecided, e.ApprovalReminded, e.ApprovalExpired)
 ABOUT_RUNS: Final = (
@@ -86,11 +86,13 @@ class Follower:
         """Whether the run, as it stands, can hear this from outside."""
         run = self.run
         match fact:
-            case e.ModelAnswered() | e.CacheHit() | e.ToolAnswered():
+            case e.ModelAnswered() | e.CacheHit() | e.ToolAnswered() | e.EvidenceChecked():
                 firing = run.firing(fact.firing)
-                called = isinstance(fact, e.ToolAnswered)
-                at_it = firing is not None and firing.attempt == fact.attempt
-                return at_it and called == (firing is not None and firing.calling is not None)
+                if firing is None or firing.attempt != fact.attempt:
+                    return False
+                if isinstance(fact, e.ToolAnswered) or firing.calling is not None:
+                    return isinstance(fact, e.ToolAnswered) and firing.calling is not None
+                return isinstance(fact, e.EvidenceChecked) == (check_of(run, firing) is not None)
             case e.NodeRetried() | e.NodeFailed():
                 firing = run.firing(fact.firing)
                 if firing is None or firing.attempt != fact.attempt:
@@ -139,8 +141,8 @@ class Followed:
     """The places in the log of what came from outside."""
     late: dict[int, list[e.Fact]] = field(default_factory=dict)
     """By such a place: what the run would have recorded before, and recorded later or never."""
-    calls: dict[int, tuple[str, CallModel]] = field(default_factory=dict)
-    """By the place of a model's answer: which firing asked, and what."""
+    calls: dict[int, tuple[str, CallModel | CheckEvidence]] = field(default_factory=dict)
+    """By the place of a model's answer, or of what it cites compared with the sources: which firing asked, and what."""
     divergence: Divergence | None = None
 
 
@@ -162,7 +164,7 @@ def follow(graph: Graph, log: Sequence[e.Event], *, like: Followed | None = None
                 return done
             if late:
                 done.late[place] = late
-            if isinstance(fact, e.ModelAnswered | e.CacheHit):
+            if isinstance(fact, e.ModelAnswered | e.CacheHit | e.EvidenceChecked):
                 _note_call(done, place, fact)
         kind = follower.take(event)
         if not kind:
@@ -178,10 +180,16 @@ def follow(graph: Graph, log: Sequence[e.Event], *, like: Followed | None = None
     return done
 
 
-def _note_call(done: Followed, place: int, fact: e.ModelAnswered | e.CacheHit) -> None:
+def _note_call(done: Followed, place: int, fact: e.ModelAnswered | e.CacheHit | e.EvidenceChecked) -> None:
     firing = done.follower.run.firing(fact.firing)
-    call = None if firing is None else call_of(done.follower.run, firing)
-    if firing is not None and call is not None:
+    if firing is None:
+        return
+    if isinstance(fact, e.EvidenceChecked):
+        if (check := check_of(done.follower.run, firing)) is not None:
+            done.calls[place] = fact.firing, check
+        return
+    call = call_of(done.follower.run, firing)
+    if call is not None:
         call = replace(call, model=firing.model or call.model)
         done.calls[place] = fact.firing, call
 

@@ -27,7 +27,7 @@ from agent_graph.errors import ForkDiverges, ForkNotAllowed, ForkPointInvalid, F
 ABOUT_GATES: Final = (
     e.ApprovalOpened, e.ApprovalVoted, e.ApprovalReminded, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn,
 )  # fmt: skip
-ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolCalled, e.ToolAnswered)
+ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolCalled, e.ToolAnswered, e.EvidenceChecked)
 """What is still taken over of calls that were under way."""
 LISTED: Final = 50
 

@@ -31,6 +31,7 @@ class Limits:
     page: int = _limit(200, 200, "rows of one page of a list")
     wait_ms: int = _limit(45_000, 55_000, "milliseconds one call may wait")
     result_bytes: int = _limit(30_000, 1_000_000, "bytes of a tool's answer")
+    witness_bytes: int = _limit(256 * KIB, 4 * MIB, "bytes of a captured source")
     regex_chars: int = _limit(1_000, 10_000, "characters of a pattern")
 
 

@@ -5,6 +5,7 @@ An answer is read as the node's `json_mode`, `output_schema`, `repair` and `on_l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NoReturn
 
@@ -27,8 +28,17 @@ PROMPT_TRUNCATED: Final = "PROMPT_TRUNCATED"
 class Unfit:
     """An answer that may be mended: why it cannot be used."""
 
-    reason: Literal["json", "schema"]
+    reason: Literal["json", "schema", "evidence"]
     problems: list[str]
+    codes: tuple[str, ...] = ()
+    """What each of the problems is called, where they have names."""
+
+
+def unproven(problems: Sequence[JsonObject]) -> Unfit | None:
+    """An answer whose claims do not stand on what they cite, [{code, message, claim?}]; None when there are none."""
+    if not problems:
+        return None
+    return Unfit("evidence", [str(one["message"]) for one in problems], tuple(str(one["code"]) for one in problems))
 
 
 def structured(config: Any) -> bool:
@@ -81,7 +91,8 @@ def asked_again(call: CallModel, answer: ModelAnswer, unfit: Unfit, *, limit: in
 
 def refused(answer: ModelAnswer, unfit: Unfit) -> JsonObject:
     """What is kept of an answer that was asked to be mended."""
-    return {"reason": unfit.reason, "problems": list(unfit.problems), "text": answer.text[:SHOWN_TEXT]}
+    codes: JsonObject = {"codes": list(unfit.codes)} if unfit.codes else {}
+    return {"reason": unfit.reason, "problems": list(unfit.problems), **codes, "text": answer.text[:SHOWN_TEXT]}
 
 
 def warnings(answer: ModelAnswer, before: list[JsonObject]) -> tuple[Warning_, ...]:

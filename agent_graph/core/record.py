@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from agent_graph.core import events as e
 from agent_graph.core import statepath
 from agent_graph.core.budgets import ON_BUDGET
-from agent_graph.core.effects import MISSING, Path
+from agent_graph.core.effects import MISSING, EvidenceAnswer, Path
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
@@ -34,8 +34,9 @@ def canonical_record(graph: Graph, log: Iterable[e.Event]) -> JsonObject:
 
     {status, error_code, final_state, state, firings, approvals, choices}. A firing is {path, depth, input, output,
     route}, in the order of frames and in a frame of (depth, node index, nth); `input` digests what it read (the current
-    value and the paths its type declares), `output` what it wrote, `route` where its tokens went. When a gate was
-    decided is no part of it, although the decision in the state says so. Choices are in the order of frames, too.
+    value and the paths its type declares), `output` what it wrote, `route` where its tokens went; `evidence`, where
+    it cites, names the witnesses. When a gate was decided is no part of it, although the decision in the state says so.
+    Choices are in the order of frames, too.
     """
     run = new_run()
     firings: list[tuple[tuple[Place, int, int, int], JsonObject]] = []
@@ -148,13 +149,21 @@ def _firing(firing: Firing, fact: e.NodeFinished | e.NodeFailed) -> JsonObject:
     if isinstance(fact, e.NodeFailed):
         body = {"error": {name: fact.error[name] for name in ("code", "message")}}
     written: JsonObject = {key: body[key] for key in ("writes", "output", "current", "inputs", "error") if key in body}
+    witnesses = cited_by(firing)
     return {
         "path": firing.path,
         "depth": firing.depth,
         "input": digest(seen(firing)),
         "output": digest(written),
         "route": None if fact.targets is None else list(fact.targets),
+        **({"evidence": list(witnesses)} if witnesses else {}),
     }
+
+
+def cited_by(firing: Firing) -> tuple[JsonObject, ...]:
+    """[{witness_id, digest, locator_digest}] of what the answer that was taken cites."""
+    heard = [answer for answer in firing.answers if isinstance(answer, EvidenceAnswer)]
+    return heard[-1].witnesses if heard and not heard[-1].problems else ()
 
 
 def seen(firing: Firing) -> JsonObject:

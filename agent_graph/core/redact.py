@@ -1,54 +1,263 @@
-"""Takes secrets out of JSON values before a person or a model sees them; changes no value that is not a secret."""
+"""Takes secrets out of JSON values and texts, by the name of a key and by shape; changes nothing that is none.
+
+The same rules hold wherever something comes in, so that what is kept, shown and sealed is one and the same thing.
+"""
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
-from typing import Final
+from dataclasses import field
+from functools import lru_cache
+from typing import Any, Final
 
-from agent_graph.core.jsonvalue import JsonValue
+from agent_graph.core import secret_shapes
+from agent_graph.core.frozen import dataclass
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.secret_names import Names, is_plural, words_of
+from agent_graph.core.secret_shapes import SHORTEST, Span
 
 REDACTED: Final = "[redacted]"
+_PICTURE: Final = "data:image/"
+_LONG: Final = 400
+"""Characters from which on one pass by a pattern is faster than a search for each word."""
+_NAMING: Final = ("name", "key", "header", "path", "field", "variable")
+"""Members that say what the ``value`` beside them is."""
+_SCHEMA: Final = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
+_SCHEMA_WORDS: Final = _SCHEMA | {
+    "additionalProperties", "default", "deprecated", "description", "examples", "exclusiveMaximum", "exclusiveMinimum",
+    "format", "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "nullable", "pattern",
+    "prefixItems", "properties", "readOnly", "required", "title", "uniqueItems", "writeOnly",
+}  # fmt: skip
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SECRET_WORDS = frozenset((
-    "apikey", "authorization", "bearer", "cookie", "cookies", "credential", "credentials", "passphrase", "passwd",
-    "password", "pwd", "secret", "secrets",
-))  # fmt: skip
-_KEY_OF = frozenset(("access", "api", "encryption", "integrity", "private", "secret", "signing"))
-_SHAPES = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}"
-    r"|\bxox[abposr]-[A-Za-z0-9-]{10,}"
-    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
-    r"|(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)"
-    r"|(?i:(?<=\bbearer )[A-Za-z0-9._~+/=-]{8,})",
-    re.DOTALL,
-)
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """The rules in force: the program's own, and what the operator adds and takes away."""
+
+    names: Names = field(default_factory=Names)
+    patterns: tuple[Any, ...] = ()
+    """Compiled RE2 patterns of further secrets, each matched within a line."""
+    exceptions: tuple[Any, ...] = ()
+    """Compiled RE2 patterns: what one of them matches in full is no secret."""
+    known: tuple[str, ...] = field(default=(), repr=False)
+    """Secrets this program itself was given."""
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """`value` without secrets; the very same where it holds none."""
+        return self._value(value, "none") if self._may_hold(value) else value
+
+    def members(self, body: JsonObject) -> JsonObject:
+        """As `value`, of an object."""
+        redacted = self.value(body)
+        assert isinstance(redacted, dict)
+        return redacted
+
+    def shapes(self, value: JsonValue) -> JsonValue:
+        """As `value`, and no name of a key counts: for what names secrets and holds none, such as a spec."""
+        return self._shapes(value) if self._may_hold(value) else value
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        return self.cut(text, self.spans(text)) if self._is_suspect(text) else text
+
+    def spans(self, text: str) -> list[Span]:
+        """Where its secrets are, those that only what follows can tell among them."""
+        found = secret_shapes.spans(text, self.names)
+        for secret in self.known:
+            at = text.find(secret)
+            while at >= 0:
+                found.append(Span(at, at + len(secret)))
+                at = text.find(secret, at + 1)
+        if self.patterns:
+            start = 0
+            for line in text.splitlines(keepends=True):
+                found += [Span(start + m.start(), start + m.end()) for p in self.patterns for m in p.finditer(line)]
+                start += len(line)
+        return [span for span in found if not self._is_excepted(text[span.start : span.end])]
+
+    def cut(self, text: str, found: list[Span], start: int = 0, end: int | None = None) -> str:
+        """The characters of `text` from `start` to `end`, what is surely a secret replaced."""
+        end = len(text) if end is None else end
+        parts: list[str] = []
+        for span in sorted(span for span in found if span.sure and span.end > start):
+            if span.start >= end:
+                break
+            if span.start < start:
+                start = max(start, span.end)  # inside of the one before
+                continue
+            if text[span.start : span.end] != REDACTED:
+                parts += (text[start : span.start], span.quote, REDACTED, span.quote)
+                start = span.end
+        return "".join((*parts, text[start:end]))
+
+    def describe(self) -> JsonObject:
+        """What an operator has added and taken away, without the secrets that are known."""
+        return {
+            "names": [*("_".join(words) for words in self.names.more)],
+            "patterns": [*(pattern.pattern for pattern in self.patterns)],
+            "except_names": [*sorted("_".join(words) for words in self.names.less)],
+            "except_patterns": [*(pattern.pattern for pattern in self.exceptions)],
+        }
+
+    # -- within ----------------------------------------------------------------------------------------------------
+
+    def _is_excepted(self, text: str) -> bool:
+        return any(pattern.fullmatch(text) for pattern in self.exceptions)
+
+    def _is_suspect(self, text: str) -> bool:
+        if any(pattern.search(text) for pattern in self.patterns) or any(secret in text for secret in self.known):
+            return True
+        if len(text) < SHORTEST:
+            return False
+        small = secret_shapes.lowered(text)
+        if len(text) >= _LONG:
+            return _suspicion(self.names).search(small) is not None
+        for hint in (*secret_shapes.HINTS, *self.names.hints):  # noqa: SIM110  (a plain loop takes half the time)
+            if hint in small:
+                return True
+        return False
+
+    def _may_hold(self, value: JsonValue) -> bool:
+        """One look over all texts and names of a value at once: most hold nothing that begins like a secret."""
+        strength = self.names.strength
+        texts: list[str] = []
+        todo: list[JsonValue] = [value]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, str):
+                if not item.startswith(_PICTURE):
+                    texts.append(item)
+            elif isinstance(item, dict):
+                for key, member in item.items():
+                    if strength(key) != "none":
+                        return True
+                    todo.append(member)
+                texts += item
+            elif isinstance(item, list):
+                todo += item
+        return self._is_suspect("\n".join(texts))
+
+    def _value(self, value: JsonValue, under: str) -> JsonValue:
+        """One frame of the stack for a level of nesting, so that no depth the limits allow is too deep."""
+        if isinstance(value, str):
+            return self._string(value, under)
+        if isinstance(value, list):
+            items: list[JsonValue] = []
+            for item in value:
+                items.append(self._value(item, under))  # noqa: PERF401  (a comprehension is a frame of its own)
+            return items
+        if isinstance(value, dict):
+            made: JsonObject = {}
+            for key, member, strength in self._members(value, under):
+                made[self._key(key, made)] = self._value(member, strength)
+            return made
+        if under == "strong" and isinstance(value, int | float) and not isinstance(value, bool):
+            return REDACTED
+        return value
+
+    def _string(self, text: str, under: str) -> str:
+        if text and (under == "strong" or (under == "weak" and secret_shapes.is_like_secret(text))):
+            return text if text == REDACTED or self._is_excepted(text) else REDACTED
+        return text if text.startswith(_PICTURE) else self.text(text)
+
+    def _members(self, body: JsonObject, under: str) -> list[tuple[str, JsonValue, str]]:
+        """(key, value, how surely it is a secret) of an object."""
+        if under != "none" and _SCHEMA_WORDS.issuperset(body) and not _SCHEMA.isdisjoint(body):
+            under = "none"  # it says how a secret looks
+        told = self._told_beside(body)
+        found = []
+        for key, value in body.items():
+            strength = self._under(key, value, under)
+            found.append((key, value, told if strength == "none" and key in ("value", "values") else strength))
+        return found
+
+    def _under(self, key: str, value: JsonValue, under: str) -> str:
+        if under == "strong":
+            return under
+        strength = self.names.strength(key)
+        if strength == "weak" and isinstance(value, dict):
+            return "none"
+        counts = isinstance(value, int | float) and strength != "none" and is_plural(key)
+        return "none" if counts else strength
+
+    def _told_beside(self, body: JsonObject) -> str:
+        """What ``{"name": "Authorization", "value": ...}`` says of the value."""
+        if "value" not in body and "values" not in body:
+            return "none"
+        said = (body[name] for name in _NAMING if name in body)
+        found = {self.names.strength(text.rpartition("/")[2]) for text in said if isinstance(text, str)}
+        return "strong" if "strong" in found else "weak" if "weak" in found else "none"
+
+    def _key(self, key: str, made: JsonObject) -> str:
+        name = self.text(key)
+        return name if name == key or name not in made else f"{name} {len(made)}"
+
+    def _shapes(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, dict):
+            made: JsonObject = {}
+            for key, member in value.items():
+                made[key] = self._shapes(member)
+            return made
+        if isinstance(value, list):
+            items: list[JsonValue] = []
+            for item in value:
+                items.append(self._shapes(item))  # noqa: PERF401  (see `_value`)
+            return items
+        return self._string(value, "none") if isinstance(value, str) else value
+
+
+PLAIN: Final = Redactor()
+"""The program's own rules, and nothing of an operator's."""
+
+
+def redactor(
+    *, names: tuple[str, ...] = (), patterns: tuple[str, ...] = (), except_names: tuple[str, ...] = (),
+    except_patterns: tuple[str, ...] = (), known: tuple[str, ...] = (),
+) -> Redactor:  # fmt: skip
+    """The rules with an operator's. ValueError says which pattern is none, or which name has no letters."""
+    more = tuple(_words(name) for name in names)
+    less = frozenset(_words(name) for name in except_names)
+    secrets = tuple(sorted({one for one in known if len(one) >= SHORTEST}, key=len, reverse=True))
+    return Redactor(Names(more, less), _compiled(patterns), _compiled(except_patterns), secrets)
+
+
+@lru_cache(maxsize=16)
+def _suspicion(names: Names) -> Any:
+    import re2  # here, not above: a run of short texts never needs it
+
+    return re2.compile(secret_shapes.suspicion(names))
+
+
+def _words(name: str) -> tuple[str, ...]:
+    words = words_of(name)
+    if not words:
+        raise ValueError(f"{name!r} has no letters of the English alphabet")
+    return words
+
+
+def _compiled(patterns: tuple[str, ...]) -> tuple[Any, ...]:
+    if not patterns:
+        return ()
+    import re2  # here, not above: most operators add none
+
+    made = []
+    options = re2.Options()
+    options.log_errors = False
+    for pattern in patterns:
+        try:
+            compiled = re2.compile(pattern, options)
+        except re2.error as wrong:
+            raise ValueError(f"{pattern!r} is no RE2 pattern: {wrong}") from None
+        if compiled.search("") is not None:
+            raise ValueError(f"{pattern!r} matches nothing at all, so it would be found everywhere")
+        made.append(compiled)
+    return tuple(made)
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a member of that name holds a secret; ``max_tokens`` and other counts do not."""
-    words = [word.lower() for word in _WORDS.findall(key)]
-    if any(word in _SECRET_WORDS for word in words) or words[-1:] == ["token"]:
-        return True
-    return any(first in _KEY_OF and second == "key" for first, second in pairwise(words))
+    """Whether a member of that name may hold a secret; ``max_tokens`` and other counts do not."""
+    return PLAIN.names.strength(key) != "none"
 
 
 def redact(value: JsonValue) -> JsonValue:
-    """A copy of `value` without secrets, by key name and by the shape of strings; the argument is left as it is."""
-    return _redact(value, under_secret=False)
-
-
-def _redact(value: JsonValue, *, under_secret: bool) -> JsonValue:
-    if isinstance(value, str):
-        return REDACTED if under_secret and value else _SHAPES.sub(REDACTED, value)
-    if isinstance(value, dict):
-        return {k: _redact(v, under_secret=under_secret or is_secret_key(k)) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_redact(v, under_secret=under_secret) for v in value]
-    if under_secret and isinstance(value, int | float) and not isinstance(value, bool):
-        return REDACTED
-    return value
+    """A copy of `value` without secrets by the program's own rules; the argument is left as it is."""
+    return PLAIN.value(value)

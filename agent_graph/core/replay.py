@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import signals
-from agent_graph.core.effects import CallModel, CallTool
+from agent_graph.core.effects import CallModel, CallTool, CheckEvidence
 from agent_graph.core.failure import follow_up
 from agent_graph.core.following import Divergence, Followed, asked_otherwise, follow
 from agent_graph.core.graph import Graph
@@ -23,6 +23,11 @@ from agent_graph.core.run import Gate, Run
 from agent_graph.core.scheduler import Perform, Record, decide, evolve
 from agent_graph.errors import AgentGraphError
 
+Heard: TypeAlias = e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.EvidenceChecked
+ANSWERED_BY: Final[dict[type[e.Fact], type]] = {
+    e.ModelAnswered: CallModel, e.CacheHit: CallModel, e.ToolAnswered: CallTool, e.EvidenceChecked: CheckEvidence,
+}  # fmt: skip
+"""What each answer is the answer to."""
 MOST_EVENTS: Final = 200_000
 """Beyond so many events a replay stops: its graph goes round a circle that the recorded answers keep open."""
 
@@ -72,10 +77,10 @@ def replay(graph: Graph, log: Sequence[e.Event], *, recorded: Graph) -> Replayed
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What came from outside in the record, and what it was the answer to, where that was a model's."""
+    """What came from outside in the record, and what it was the answer to, where that was a model's or a comparison."""
 
     event: e.Event
-    call: CallModel | None
+    call: CallModel | CheckEvidence | None
 
 
 class _Driver:
@@ -85,6 +90,8 @@ class _Driver:
         self.replayed = replayed
         self.run = replayed.run
         self.at_ms = self.run.at_ms
+        self.run.open = {**self.run.out, **self.run.open}  # what was under way there is this driver's to answer
+        self.run.out = {}
         self.left = [
             _Kept(log[place], own.calls[place][1] if place in own.calls else None)
             for place in own.outside
@@ -131,7 +138,10 @@ class _Driver:
     def _now(self, kept: _Kept, performs: dict[str, Perform]) -> e.Fact | None:
         """The fact to record, if the run wants this now."""
         match fact := kept.event.fact:
-            case e.ModelAnswered() | e.CacheHit() | e.ToolAnswered() | e.NodeRetried() | e.NodeFailed():
+            case (
+                e.ModelAnswered() | e.CacheHit() | e.ToolAnswered() | e.EvidenceChecked() | e.NodeRetried()
+                | e.NodeFailed()
+            ):  # fmt: skip
                 return self._answer(fact, kept.call, performs.get(fact.firing))
             case e.ApprovalVoted() | e.ApprovalDecided() | e.ApprovalExpired():
                 gate = self.run.gates.get(fact.approval_id)
@@ -147,15 +157,20 @@ class _Driver:
                 return None
 
     def _answer(
-        self, fact: e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.NodeRetried | e.NodeFailed,
-        call: CallModel | None, wants: Perform | None,
-    ) -> e.Fact | None:  # fmt: skip
-        if wants is None or (isinstance(fact, e.ToolAnswered) and not isinstance(wants.effect, CallTool)):
+        self, fact: Heard | e.NodeRetried | e.NodeFailed, call: CallModel | CheckEvidence | None, wants: Perform | None
+    ) -> e.Fact | None:
+        if wants is None:
             return None
-        if isinstance(wants.effect, CallModel) and call not in (None, replace(wants.effect, fresh=False)):
-            return None
+        effect = wants.effect
         if isinstance(fact, e.NodeRetried | e.NodeFailed):
+            if isinstance(effect, CallModel) and call not in (None, replace(effect, fresh=False)):
+                return None
             return follow_up(self.run, e.NodeFailed(fact.firing, fact.error, wants.attempt))
+        if not isinstance(effect, ANSWERED_BY[type(fact)]):
+            return None
+        asked = replace(effect, fresh=False) if isinstance(effect, CallModel) else effect
+        if not isinstance(effect, CallTool) and call not in (None, asked):
+            return None
         return e.from_json({**e.to_json(fact), "attempt": wants.attempt})
 
     def _asks_the_same(self, gate: Gate) -> bool:

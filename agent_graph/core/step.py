@@ -10,7 +10,7 @@ from agent_graph.core import barriers, forks, spending, tool_facts
 from agent_graph.core import events as e
 from agent_graph.core.asking import asked
 from agent_graph.core.early import outermost
-from agent_graph.core.effects import CallModel, CallTool, Done, Effect, OpenFrames
+from agent_graph.core.effects import CallModel, CallTool, CheckEvidence, Done, Effect, OpenFrames
 from agent_graph.core.failure import follow_up
 from agent_graph.core.firing import Firing
 from agent_graph.core.frozen import dataclass
@@ -33,14 +33,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """An effect to perform; its answer is a `ModelAnswered`, `ToolAnswered` or `NodeFailed` fact about `firing`."""
+    """An effect to perform; its answer is a `ModelAnswered`, `ToolAnswered`, `EvidenceChecked` or `NodeFailed` fact
+    about `firing`."""
 
     firing: str
     attempt: int
-    effect: CallModel | CallTool
+    effect: CallModel | CallTool | CheckEvidence
 
 
-CALLS: Final = (CallModel, CallTool)
+CALLS: Final = (CallModel, CallTool, CheckEvidence)
 """The effects a driver performs."""
 
 Action: TypeAlias = Record | Perform
@@ -86,6 +87,14 @@ def call_of(run: Run, firing: Firing) -> CallModel | None:
     return answer if isinstance(answer, CallModel) else None
 
 
+def check_of(run: Run, firing: Firing) -> CheckEvidence | None:
+    """What a firing wants compared with captured sources; None when it wants nothing so. Nothing is changed."""
+    if not getattr(firing.declared.config, "evidence_required", False):
+        return None
+    answer = _asked(run, firing, firing.attempt or 1)
+    return answer if isinstance(answer, CheckEvidence) else None
+
+
 def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFailed:
     """What the node says, within the bounds of the run; whatever it raises is its failure."""
     node = firing.declared
@@ -121,7 +130,7 @@ def _check_depth(firing: Firing) -> None:
         raise NodeFailure("NESTING_TOO_DEEP", message, limit=DEEPEST)
 
 
-def _perform(run: Run, firing: Firing, effect: CallModel | CallTool, *, attempt: int) -> list[Action]:
+def _perform(run: Run, firing: Firing, effect: CallModel | CallTool | CheckEvidence, *, attempt: int) -> list[Action]:
     """The call, as a new attempt where it may have been made before; or what the run's budgets say of it."""
     actions: list[Action] = []
     attempt += firing.restart
@@ -138,6 +147,8 @@ def _perform(run: Run, firing: Firing, effect: CallModel | CallTool, *, attempt:
     if isinstance(effect, CallTool):
         fact, effect = tool_facts.called(firing, effect, attempt)
         actions += [] if fact is None else [Record(fact)]
+        return [*actions, Perform(firing.path, attempt, effect)]
+    if isinstance(effect, CheckEvidence):
         return [*actions, Perform(firing.path, attempt, effect)]
     if firing.model:
         effect = replace(effect, model=firing.model)

@@ -1,4 +1,4 @@
-"""The two facts of a tool call: recorded before it is made, and its result before anybody reads it; makes no call.
+"""What a firing hears beside its model: the two facts of a tool call, and how its evidence compares; makes no call.
 
 A call that was under way when its process ended is `unsure`: it may have done its work.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_graph.core import events as e
-from agent_graph.core.effects import Answer, CallTool, ToolAnswer
+from agent_graph.core.effects import Answer, CallTool, EvidenceAnswer, ToolAnswer
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run
@@ -52,4 +52,11 @@ def fold_answered(_graph: Graph, run: Run, _event: e.Event, fact: e.ToolAnswered
     if firing is not None and firing.attempt == fact.attempt and not (firing.lost or firing.path in run.pausing):
         firing.calling, firing.unsure = None, False
         firing.answers.append(ToolAnswer(fact.call_id, fact.text, fact.failed))
+        run.hear(firing)
+
+
+def fold_checked(_graph: Graph, run: Run, _event: e.Event, fact: e.EvidenceChecked) -> None:
+    firing = run.firing(fact.firing)
+    if firing is not None and firing.attempt == fact.attempt and not (firing.lost or firing.path in run.pausing):
+        firing.answers.append(EvidenceAnswer(fact.witnesses, fact.problems))
         run.hear(firing)

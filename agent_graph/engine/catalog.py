@@ -14,6 +14,8 @@ from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.limits import Limits
 from agent_graph.core.nesting import named_in
+from agent_graph.core.redact import PLAIN, Redactor
+from agent_graph.core.spec_secrets import without_secrets
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.templates import Library
 from agent_graph.errors import GraphNotFound, GraphVersionNotFound, SpecInvalid
@@ -49,8 +51,12 @@ def is_large(spec: JsonValue) -> bool:
 class Catalog:
     """The graphs of one data folder."""
 
-    def __init__(self, store: Store, *, clock: Clock, limits: Limits, templates: Library | None = None) -> None:
+    def __init__(
+        self, store: Store, *, clock: Clock, limits: Limits, templates: Library | None = None,
+        redactor: Redactor = PLAIN,
+    ) -> None:  # fmt: skip
         self.templates = templates or Library()
+        self._redactor = redactor
         self._store = store
         self._clock = clock
         self._limits = limits
@@ -78,11 +84,19 @@ class Catalog:
         return Checked(graph, compiled.issues, row)
 
     async def compiled(self, spec: JsonValue, *, level: Level = "semantic") -> Compiled:
-        """What the checker makes of a spec; a large one beside the event loop, so that runs go on meanwhile."""
+        """What the checker makes of a spec; a large one beside the event loop, so that runs go on meanwhile.
+
+        A secret in it is taken out first, and `SECRET_IN_SPEC` says where it stood.
+        """
         stored = await self._stored(spec)
         if is_large(spec):
-            return await asyncio.to_thread(compile_graph, spec, limits=self._limits, stored=stored, level=level)
-        return compile_graph(spec, limits=self._limits, stored=stored, level=level)
+            return await asyncio.to_thread(self._compiled, spec, stored, level)
+        return self._compiled(spec, stored, level)
+
+    def _compiled(self, spec: JsonValue, stored: dict[tuple[str, str], Graph], level: Level) -> Compiled:
+        clean, secrets = without_secrets(self._redactor, spec)
+        compiled = compile_graph(clean, limits=self._limits, stored=stored, level=level)
+        return replace(compiled, issues=(*compiled.issues, *secrets)) if secrets else compiled
 
     async def put(
         self, checked: Checked, *, overwrite: bool, expected_version: str | None, answered: Answered | None = None,

@@ -7,7 +7,6 @@ the book of all keys, without any secret. What was in use before, and the secret
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -18,13 +17,13 @@ from typing import Any, Final
 
 from agent_graph.core.sealing import HMAC, SHORTEST_KEY
 from agent_graph.errors import IntegrityKeyInvalid, IntegrityKeyRequired, StoreUnusable
+from agent_graph.system import locks
+from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, make_private, others_may_use, replace
 
 KEY_NAME: Final = "integrity.key"
 BOOK_NAME: Final = "keys.json"
 LOCK_NAME: Final = "keys.lock"
 FOLDER_NAME: Final = "keys"
-PRIVATE_FILE: Final = 0o600
-PRIVATE_FOLDER: Final = 0o700
 LONGEST_KEY: Final = 64 * 1024
 """Bytes of a key file: more is no key, whatever it is."""
 SECRET_BYTES: Final = 32
@@ -35,7 +34,6 @@ CHECKS: Final = "checks"
 RETIRED: Final = "retired"
 COMING: Final = "coming"
 """Written down, and perhaps not in its place yet: a process that ended half-way leaves one."""
-_OTHERS: Final = 0o077
 
 
 def read_key(path: Path) -> bytes:
@@ -55,7 +53,7 @@ def read_key(path: Path) -> bytes:
         raise _invalid(path, "unreadable", f"cannot be read ({error.strerror})", "Let its owner read it.") from error
     if not stat.S_ISREG(mode) or len(data) > LONGEST_KEY:
         raise _invalid(path, "no_file", "is no key file", f"A key is a file of {SHORTEST_KEY} bytes or somewhat more.")
-    if mode & _OTHERS and os.name == "posix":
+    if others_may_use(mode):
         said = f"can be read by others (mode {stat.S_IMODE(mode):04o})"
         raise _invalid(path, "readable", said, f"chmod 600 {path}, and rotate it if somebody may have read it.")
     if len(data) < SHORTEST_KEY:
@@ -138,7 +136,7 @@ def write_private(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        new.replace(path)
+        replace(new, path)
     except OSError as error:
         raise StoreUnusable(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
 
@@ -157,11 +155,11 @@ def alone(folder: Path) -> Iterator[None]:
     """Nobody else changes the keys of the folder meanwhile."""
     folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
     with open(folder / LOCK_NAME, "a", opener=_private) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.wait(lock.fileno())
         yield
 
 
 def _private(path: str | Path, flags: int) -> int:
     descriptor = os.open(path, flags, PRIVATE_FILE)
-    os.fchmod(descriptor, PRIVATE_FILE)  # one that a crash left behind may have another mode
+    make_private(descriptor)  # one that a crash left behind may have another mode
     return descriptor

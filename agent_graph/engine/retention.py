@@ -43,14 +43,18 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The runs whose records would go and what they weigh, by run id."""
+    """The runs whose records would go and what they weigh, by run id; and captured sources that no run cites then."""
 
     runs: tuple[Ended, ...]
     weights: tuple[int, ...]
+    witnesses: tuple[tuple[str, int], ...] = ()
+    """Ids and bytes."""
+    held: int = 0
+    """Sources that are as old and stay, for a run that stays cites them."""
 
     @property
     def bytes(self) -> int:
-        return sum(self.weights)
+        return sum(self.weights) + sum(size for _, size in self.witnesses)
 
 
 async def plan(store: Store, policy: Policy, *, now_ms: int, run_ids: Sequence[str] = (), forget: bool = False) -> Plan:
@@ -69,20 +73,37 @@ async def plan(store: Store, policy: Policy, *, now_ms: int, run_ids: Sequence[s
             chosen.append(run)
             weights.append(await store.retention.weigh(run.run_id))
             excess -= weights[-1]
-    return Plan(tuple(chosen), tuple(weights))
+    if not policy.days:
+        return Plan(tuple(chosen), tuple(weights))
+    going = [run.run_id for run in chosen]
+    return Plan(tuple(chosen), tuple(weights), *await store.witnesses.idle(before_ms=too_old_ms, going=going))
 
 
-async def prune(store: Store, planned: Plan, *, forget: bool = False) -> tuple[tuple[str, ...], Space]:
-    """Delete what was planned, and give the room back to the file system; the runs it was done to, and what is left.
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Whose records and which captured sources went, and what is left."""
 
-    A run that was pinned meanwhile stays. Raises what the store raises; what was deleted by then is deleted.
+    runs: tuple[str, ...]
+    witnesses: tuple[str, ...]
+    space: Space
+
+
+async def prune(store: Store, planned: Plan, *, forget: bool = False) -> Pruned:
+    """Delete what was planned, and give the room back to the file system.
+
+    A run that was pinned meanwhile stays, and a source that is cited by now. Raises what the store raises; what was
+    deleted by then is deleted.
     """
     done: list[str] = []
+    sources: list[str] = []
     run_ids = [run.run_id for run in planned.runs]
     for start in range(0, len(run_ids), BATCH):
         done += await store.retention.prune(run_ids[start : start + BATCH], forget=forget)
+    witness_ids = [witness_id for witness_id, _ in planned.witnesses]
+    for start in range(0, len(witness_ids), BATCH):
+        sources += await store.witnesses.prune(witness_ids[start : start + BATCH])
     await store.retention.compact()
-    return tuple(done), await store.retention.space()
+    return Pruned(tuple(done), tuple(sources), await store.retention.space())
 
 
 class Retention:
@@ -108,11 +129,12 @@ class Retention:
     async def apply(self) -> tuple[str, ...]:
         """One pass; the runs whose records went."""
         planned = await plan(self._store, self._policy, now_ms=self._clock.now_ms())
-        if not planned.runs:
+        if not planned.runs and not planned.witnesses:
             return ()
-        done, _ = await prune(self._store, planned)
-        log.info("the records of %d runs were pruned, %d bytes", len(done), planned.bytes)
-        return done
+        done = await prune(self._store, planned)
+        log.info("%d records of runs and %d sources were pruned, %d bytes", len(done.runs), len(done.witnesses),
+                 planned.bytes)  # fmt: skip
+        return done.runs
 
     async def _watch(self) -> None:
         while True:

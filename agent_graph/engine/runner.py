@@ -17,12 +17,14 @@ from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
 from agent_graph.core import failure, spending, waits
-from agent_graph.core.effects import CallTool
+from agent_graph.core.effects import CallTool, CheckEvidence
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
 from agent_graph.engine.commands import Command, Interrupt
+from agent_graph.engine.evidence import check_evidence
 from agent_graph.engine.journal import Journal
 from agent_graph.engine.perform import call_model, failure_of_a_bug
+from agent_graph.engine.redaction import Live, clean_fact
 from agent_graph.engine.shell import Shell, set_aside
 from agent_graph.engine.tool_calls import call_tool
 from agent_graph.errors import (
@@ -187,7 +189,7 @@ class Runner:
         does not fail it."""
         facts = tuple(self._heard)
         for fact in facts:
-            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.NodeFailed)
+            assert isinstance(fact, e.ModelAnswered | e.CacheHit | e.ToolAnswered | e.EvidenceChecked | e.NodeFailed)
             if self.run.firing(fact.firing) is None or self.run.terminal:
                 continue  # cancelled meanwhile
             following = failure.follow_up(self.run, fact) if _failed(fact) else fact
@@ -279,12 +281,18 @@ class Runner:
     async def _call(self, perform: Perform) -> e.Fact:
         shell, run_id = self._shell, self.run.run_id
 
-        def on_delta(kind: str, text: str) -> None:
+        def show(kind: str, text: str) -> None:
             shell.notify.delta(run_id, perform.firing, kind=kind, text=text)
 
         if isinstance(perform.effect, CallTool):
-            return await call_tool(perform, perform.effect, connections=shell.connections)
-        return await call_model(perform, perform.effect, shell=shell, run=self.run, on_delta=on_delta)
+            fact: e.Fact = await call_tool(perform, perform.effect, connections=shell.connections)
+        elif isinstance(perform.effect, CheckEvidence):
+            fact = await check_evidence(perform, perform.effect, shell=shell, run=self.run)
+        else:
+            live = Live(shell.redactor, show)
+            fact = await call_model(perform, perform.effect, shell=shell, run=self.run, on_delta=live)
+            live.close()
+        return clean_fact(shell.redactor, fact)
 
     def _returned(self, perform: Perform, task: asyncio.Task[e.Fact]) -> None:
         """A call is over. One that ended by itself is always heard of, even when a bug ended it."""
@@ -294,7 +302,7 @@ class Runner:
         del self._calls[perform.firing]
         if bug is not None or task.cancelled():
             log.error("the call of %s in run %s ended by a bug", perform.firing, self.run.run_id, exc_info=bug)
-            self._heard.append(failure_of_a_bug(perform, bug))
+            self._heard.append(clean_fact(self._shell.redactor, failure_of_a_bug(perform, bug)))
         else:
             self._heard.append(task.result())
         self._wake.set()

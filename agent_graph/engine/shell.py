@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
@@ -30,6 +32,10 @@ class Shell:
     limiter: Limiter
     connections: Connections = field(default_factory=Connections)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    keys: KeyRing = field(default_factory=lambda: open_keys(None, now_ms=0))
+    """What seals and checks; by default a key in memory."""
+    redactor: Redactor = PLAIN
+    """Takes secrets out of all that comes in."""
     announcer: Announcer | None = None
     """What is to be told outside; None where nobody is."""
 
@@ -47,6 +53,7 @@ async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
 
 async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
     """Have a run whose log cannot be read be cancelled, and wake who waits for it."""
+    reason = shell.redactor.text(reason)
     error: JsonObject = {
         "code": damage.code,
         "message": f"{damage.message} It was cancelled: {reason}",

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from agent_graph.core import events as e
-from agent_graph.core.budgets import tightened
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits, recorded
@@ -18,8 +17,9 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import check_connections, check_input, new_id
+from agent_graph.engine.intake import admitted, new_id
 from agent_graph.engine.journal import Folded, Journal, fold
+from agent_graph.engine.redaction import clean_command
 from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.runner import Runner
 from agent_graph.engine.shell import Shell, set_aside, set_aside_with, write_off
@@ -70,16 +70,16 @@ class Supervisor:
         """Accept a run and set it going; it is durable when this returns.
 
         `answer` makes the record of the idempotency `key` that is stored with it; `budgets` tighten the graph's own;
-        `policy` is kept as the fact has it.
-        Raises what `check` and `check_capacity` raise (then no run exists), `IdempotencyConflict` or
-        `AlreadyAnswered`.
+        `policy` is kept as the fact has it. What the input holds of secrets is taken out.
+        Raises what `check` and `check_capacity` raise (then no run exists), `IdempotencyConflict`, `AlreadyAnswered`.
         """
-        bounds = self.check(graph, value, budgets=budgets)
+        value, bounds = self._admitted(graph, value, budgets)
+        now, limits = self.shell.clock.now_ms(), recorded(self._limits)
         fact = e.RunAccepted(
-            new_id(self.shell.clock.now_ms()), graph.name, graph.version, value, thread_id, model, started_by,
-            recorded(self._limits), bounds, policy or {}, principal, started_as,
+            new_id(now), graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {},
+            principal, started_as,
         )  # fmt: skip
-        event = e.Event(0, self.shell.clock.now_ms(), fact)
+        event = e.Event(0, now, fact)
         return await self.begin(graph, evolve(graph, new_run(), event), [event], answer=answer, key=key)
 
     async def begin(
@@ -98,10 +98,10 @@ class Supervisor:
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
         """The bounds a run would start with beside the graph's own. Raises what `intake` and `budgets.tightened`
         raise; changes nothing."""
-        bounds = tightened(graph.budgets, budgets) if budgets else {}
-        check_input(graph, value, limits=self._limits)
-        check_connections(graph, self.shell.connections)
-        return bounds
+        return self._admitted(graph, value, budgets)[1]
+
+    def _admitted(self, graph: Graph, value: JsonValue, budgets: JsonObject | None) -> tuple[JsonValue, JsonObject]:
+        return admitted(graph, value, budgets=budgets, limits=self._limits, shell=self.shell)
 
     def check_capacity(self) -> None:
         """Raises `RunCapacity` when there is no room for one more run, `StoreBusy` when the program is stopping."""
@@ -252,7 +252,7 @@ class Supervisor:
         A command is obeyed even when whoever asked has gone.
         """
         async with self._turns.of(run_id):
-            reply = (await self._runner(run_id)).ask(command)
+            reply = (await self._runner(run_id)).ask(clean_command(self.shell.redactor, command))
         return await reply
 
     async def write_off(self, run_id: str, damage: StoreCorrupt, reason: str, answered: Answered | None) -> None:

@@ -67,6 +67,8 @@ from agent_graph.errors.integrity import KeyNotFound as KeyNotFound
 from agent_graph.errors.integrity import ReceiptDigestMismatch as ReceiptDigestMismatch
 from agent_graph.errors.integrity import ReceiptIntegrityFailure as ReceiptIntegrityFailure
 from agent_graph.errors.integrity import ReceiptNotReady as ReceiptNotReady
+from agent_graph.errors.integrity import WitnessIntegrityFailure as WitnessIntegrityFailure
+from agent_graph.errors.integrity import WitnessNotFound as WitnessNotFound
 
 
 class InvalidArgument(InvalidRequest):

@@ -43,3 +43,11 @@ class ReceiptDigestMismatch(Corrupt):
 
 class ReceiptIntegrityFailure(Corrupt):
     """What is stored of a run is not what was sealed when it ended."""
+
+
+class WitnessNotFound(NotFound):
+    """No source was captured under this id, or another has captured it."""
+
+
+class WitnessIntegrityFailure(Corrupt):
+    """A captured source is not what was sealed when it was captured."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import os
 from collections.abc import Mapping
@@ -29,7 +28,6 @@ from agent_graph.mcp_server.socket_lines import SocketLines
 from agent_graph.settings import Settings
 from agent_graph.settings import values as read
 from agent_graph.settings.asked import differences
-from agent_graph.tools import socket_address
 from agent_graph.tools.deps import Deps
 
 log = logging.getLogger(__name__)
@@ -49,12 +47,10 @@ PASSED_OVER: Final = 100
 class Daemon:
     """Every assistant's session over one open data folder."""
 
-    def __init__(self, deps: Deps, settings: Settings, *, token: str = "", stays: bool = False) -> None:
-        """`token` is what a client has to show where the system does not tell whose process it is. One that `stays`
-        serves others too, and makes no room for another."""
+    def __init__(self, deps: Deps, settings: Settings, *, stays: bool = False) -> None:
+        """One that `stays` serves others too, and makes no room for another."""
         self._deps = deps
         self._settings = settings
-        self._token = token
         self._stays = stays
         self._servers: dict[tuple[str, ...], Server[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,17 +118,13 @@ class Daemon:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Called by the server in one go with the connection, so that none is ever without its task."""
-        if self._leaving.done() or (not self._token and not self._same_user(writer)):
+        if self._leaving.done():
             writer.transport.abort()
             return
         self._connected.set()
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._over(done, writer))
-
-    @staticmethod
-    def _same_user(writer: asyncio.StreamWriter) -> bool:
-        return socket_address.is_same_user(writer.get_extra_info("socket"))
 
     def _over(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
         self._tasks.discard(task)
@@ -182,8 +174,6 @@ class Daemon:
     def _welcome(self, first: JsonObject) -> Server[Any] | None:
         """The server for a client that says this; None when it only wanted the daemon to stop. Raises what it is
         refused with."""
-        if self._token and not hmac.compare_digest(str(first.get("token", "")), self._token):
-            raise InvalidArgument("the token is not the one in the data folder", argument="token")
         if first.get("stop") is True:
             self.leave("it was asked to stop")
             return None

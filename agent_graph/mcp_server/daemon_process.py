@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
-import secrets
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_graph.errors import AgentGraphError, DaemonUnreachable, DataDirLocked, SettingInvalid, StoreUnusable
+from agent_graph.errors import AgentGraphError, DaemonUnreachable, DataDirLocked, SettingInvalid
 from agent_graph.mcp_server import hello
 from agent_graph.mcp_server.daemon_log import log_to_file
-from agent_graph.mcp_server.serve import end_soon, on_signal, say
+from agent_graph.mcp_server.serve import end_soon, say
 from agent_graph.settings import MEMORY, Settings, load
-from agent_graph.tools import socket_wire
+from agent_graph.system.event_loop import on_signal
+from agent_graph.tools import socket_door
 from agent_graph.tools.socket_address import connected
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ PATIENCE_S: Final = 10.0
 """Seconds to wait for a folder that a command owns: most own it for a moment."""
 STOP_S: Final = 10.0
 BETWEEN_LOOKS_S: Final = 0.05
-BACKLOG: Final = 128
-LOOPBACK: Final = "127.0.0.1"
 
 
 def start(flags: Mapping[str, str], *, detached: bool, socket_path: str = "") -> int:
@@ -114,20 +110,18 @@ async def _serve(settings: Settings, folder: Path, *, detached: bool, also: Path
         if deps is None:
             _tell({"ok": True, "another": True})
             return 0
-        token = "" if hasattr(socket, "AF_UNIX") else secrets.token_urlsafe(32)
-        async with AsyncExitStack() as doors:
-            listeners = [await doors.enter_async_context(_listening(folder / hello.SOCKET_NAME, token=token))]
-            if also and not token:
-                listeners.append(await doors.enter_async_context(_listening(also, token="")))
+        with ExitStack() as closed:
+            doors = [_door(path, settings, closed) for path in (folder / hello.SOCKET_NAME, also) if path is not None]
             if detached:
                 _tell({"ok": True})
                 log_to_file(folder, level=settings.log)
                 os.chdir(folder)  # it keeps no other folder from being moved or unmounted
             stays = not detached and not settings.named("daemon_idle_ms")
-            daemon = _daemon(deps, settings, token, stays=stays)
+            daemon = _daemon(deps, settings, stays=stays)
             with on_signal(daemon.leave):
                 log.info("serving %s (process %d)", folder, os.getpid())
-                await doors.enter_async_context(_accepting(daemon, listeners))
+                for door in doors:
+                    await door.open(daemon.connected, limit=hello.MOST_BYTES)
                 log.info("leaving: %s", await daemon.run(idle_ms=0 if stays else settings.daemon_idle_ms))
         end_soon()
         await daemon.aclose()  # nobody finds it any more: who comes now starts the next, which waits for the folder
@@ -141,24 +135,31 @@ async def fronts(deps: Deps, settings: Settings, *, on_stop: Callable[[], None])
     if settings.data_dir is None:
         yield
         return
-    token = "" if hasattr(socket, "AF_UNIX") else secrets.token_urlsafe(32)
-    async with _listening(settings.data_dir / hello.SOCKET_NAME, token=token) as listener:
-        daemon = _daemon(deps, settings, token, stays=True)
+    with ExitStack() as closed:
+        door = _door(settings.data_dir / hello.SOCKET_NAME, settings, closed)
+        daemon = _daemon(deps, settings, stays=True)
         asked = asyncio.create_task(daemon.run())
         asked.add_done_callback(lambda _: on_stop())
-        async with _accepting(daemon, [listener]):
-            yield
+        await door.open(daemon.connected, limit=hello.MOST_BYTES)
+        yield
     await daemon.aclose()
     await asked
 
 
-def _daemon(deps: Deps, settings: Settings, token: str, *, stays: bool = False) -> Daemon:
+def _door(path: Path, settings: Settings, closed: ExitStack) -> socket_door.Door:
+    """One that takes connections from here on, before anybody answers them; it is closed with the stack."""
+    made = socket_door.door(path, loopback=settings.loopback)
+    closed.callback(made.close)
+    return made
+
+
+def _daemon(deps: Deps, settings: Settings, *, stays: bool = False) -> Daemon:
     gc.disable()  # importing makes many objects and no garbage
     from agent_graph.mcp_server.daemon import Daemon
 
     gc.freeze()
     gc.enable()
-    return Daemon(deps, settings, token=token, stays=stays)
+    return Daemon(deps, settings, stays=stays)
 
 
 async def _opened(settings: Settings, folder: Path, opened: AsyncExitStack) -> Deps | None:
@@ -186,45 +187,3 @@ def _answers(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-@asynccontextmanager
-async def _listening(path: Path, *, token: str) -> AsyncIterator[socket.socket]:
-    """A socket that takes connections from here on, before anybody answers them."""
-    if not token:
-        made = socket_wire.listening(path)
-        door = path
-    else:  # a system without such sockets; not tried
-        made = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
-        door = path.with_name(hello.DOOR_NAME)
-        _write_door(door, port=made.getsockname()[1], token=token)
-    made.setblocking(False)
-    try:
-        yield made
-    finally:
-        made.close()
-        door.unlink(missing_ok=True)
-
-
-def _write_door(door: Path, *, port: int, token: str) -> None:
-    door.unlink(missing_ok=True)
-    try:
-        descriptor = os.open(door, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise StoreUnusable(f"{door} cannot be made: {error.strerror}", path=str(door)) from error
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        json.dump({"port": port, "token": token}, file)
-
-
-@asynccontextmanager
-async def _accepting(daemon: Daemon, listeners: list[socket.socket]) -> AsyncIterator[None]:
-    servers = []
-    for listener in listeners:
-        in_folder = listener.family == getattr(socket, "AF_UNIX", None)
-        start = asyncio.start_unix_server if in_folder else asyncio.start_server
-        servers.append(await start(daemon.connected, sock=listener, limit=hello.MOST_BYTES))
-    try:
-        yield
-    finally:
-        for server in servers:
-            server.close()

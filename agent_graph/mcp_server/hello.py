@@ -16,9 +16,7 @@ PROTOCOL = 1
 KEY = "agent_graph"
 """Holds `PROTOCOL` in both lines."""
 SOCKET_NAME = "mcp.sock"
-"""The daemon's socket in the data folder."""
-DOOR_NAME = "mcp.json"
-"""Where there are no such sockets: the port on loopback and the token to show there, in a file of mode 0600."""
+"""The daemon's socket in the data folder, or what `tools.socket_address` says of one there."""
 LOG_NAME = "daemon.log"
 MOST_BYTES = 64 * 1024
 """The longest of these lines."""

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import select
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError
 from queue import SimpleQueue
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+
+from agent_graph.system.modules import optional
 
 CHUNK: Final = 64 * 1024
 END_OF_INPUT: Final = "end of input"
+STANDARD: Final = 3
 LINE_BYTES: Final = 96 * 1024 * 1024
 """What one line may hold: more than any argument may, so that a refusal can say which limit was passed."""
 
 TooLong: Final = b""
 """Stands for a line of more than `LINE_BYTES`, which was not kept; a real line is never empty."""
+
+
+_poll: Any = getattr(select, "poll", None)
+_POLLIN: Final[int] = getattr(select, "POLLIN", 1)
+_windows: Any = optional("msvcrt")
 
 
 class Lines(Protocol):
@@ -81,7 +89,13 @@ class StdioLines:
 
         def hand_over(line: bytes) -> None:
             """Returns when the line was taken, so that a fast client waits for a slow server."""
-            asyncio.run_coroutine_threadsafe(take(line), loop).result()
+            taking = take(line)
+            try:
+                taken = asyncio.run_coroutine_threadsafe(taking, loop)
+            except RuntimeError:  # the loop is closed
+                taking.close()
+                raise
+            taken.result()
 
         def end(why: str) -> None:
             loop.call_soon_threadsafe(on_end, why)
@@ -99,13 +113,25 @@ def take_descriptors() -> tuple[int, int]:
     Whoever prints from now on, here or in a child, prints to standard error; whoever reads finds nothing. Raises
     `OSError` when they are closed.
     """
-    reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
-    writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    reading, writing = _copy(0), _copy(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
     return reading, writing
+
+
+def _copy(descriptor: int) -> int:
+    """A second descriptor of the same file that no child inherits and that is none of the three standard ones."""
+    low, made = [], os.dup(descriptor)
+    while made < STANDARD:  # some are closed
+        low.append(made)
+        made = os.dup(descriptor)
+    for each in low:
+        os.close(each)
+    if _windows is not None:
+        _windows.setmode(made, getattr(os, "O_BINARY", 0))
+    return made
 
 
 class Reader:
@@ -124,23 +150,27 @@ class Reader:
         threading.Thread(target=self._run, name="stdin", daemon=True).start()
 
     def _run(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with contextlib.suppress(RuntimeError, CancelledError):  # the loop is closed: nobody listens any more
             self._on_end(self._read())
 
     def _read(self) -> str:
-        watch = select.poll()
-        watch.register(self._reading, select.POLLIN)
+        while self._has_come():
+            chunk = self._chunk()
+            for line in self._splitter.feed(chunk) if chunk else self._splitter.rest():
+                self._on_line(line)
+            if not chunk:
+                return END_OF_INPUT
+        return "nobody reads"
+
+    def _has_come(self) -> bool:
+        """Wait for more input; False when nobody reads any more. Where nothing can be polled it is read at once, and
+        that nobody reads is noticed by writing."""
+        if _poll is None:
+            return True
+        watch = _poll()
+        watch.register(self._reading, _POLLIN)
         watch.register(self._writing, 0)
-        while True:
-            ready = dict(watch.poll())
-            if self._reading in ready:
-                chunk = self._chunk()
-                for line in self._splitter.feed(chunk) if chunk else self._splitter.rest():
-                    self._on_line(line)
-                if not chunk:
-                    return END_OF_INPUT
-            elif self._writing in ready:
-                return "nobody reads"
+        return self._reading in dict(watch.poll())
 
     def _chunk(self) -> bytes:
         try:

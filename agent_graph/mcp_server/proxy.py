@@ -7,21 +7,19 @@ while an answer is awaited, and a slow reader slows down nobody but itself.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from agent_graph.mcp_server import hello, proxy_facts
 from agent_graph.mcp_server.proxy_arguments import Arguments, parse
 from agent_graph.mcp_server.proxy_book import Book, Message, refused
+from agent_graph.mcp_server.proxy_client import client
 from agent_graph.mcp_server.proxy_link import Link, Unreached, reach
 
-CHUNK = 256 * 1024
 MOST_HELD = 64 * 1024 * 1024
 """Bytes of lines that wait for a daemon; then the client waits."""
 MOST_LINE = 96 * 1024 * 1024
@@ -31,8 +29,8 @@ LAST_S = 4.0
 REVIVALS = 3
 REVIVED_S = 60.0
 """A daemon that dies more than `REVIVALS` times in so many seconds is started again only when the client asks."""
-LOOK_S = 1.0
-"""Seconds between two looks at whether whoever started us is still there."""
+LOOK_S = 0.1
+"""Seconds between two looks at whether the client still reads, when it has said its last."""
 LOST = (
     "the daemon (process {pid}) ended before it had answered: {why}. Whether it did what was asked is not known, and "
     "its runs go on when a daemon is there again: look, then ask again"
@@ -77,19 +75,19 @@ class Proxy:
         self._book = Book()
         self._writing = threading.Lock()
         self._over = threading.Event()
-        self._wake = os.pipe()
+        self._client = client(room=lambda: self._held <= MOST_HELD)
         self._last_at = 0.0
         """When the client's last word went to the daemon."""
         self._code = 0
 
     def run(self) -> int:
-        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), _leave)
         threading.Thread(target=self._carry, name="to the daemon", daemon=True).start()
         if self._read():
             self._put(None)
-            while not self._over.wait(LOOK_S / 10) and not self._too_late() and not self._nobody_reads():
+            while not self._over.wait(LOOK_S) and not self._too_late() and self._client.reads():
                 pass
         return self._code
 
@@ -101,7 +99,7 @@ class Proxy:
     def _read(self) -> bool:
         """Take what the client says until it says no more; False when it is gone altogether."""
         rest = bytearray()
-        for chunk in self._chunks():
+        for chunk in self._client.chunks():
             if not chunk:
                 if rest.strip():
                     self._put(Message(bytes(rest)))
@@ -117,32 +115,6 @@ class Proxy:
                     self._put(Message(bytes(rest)))
                     rest = bytearray()
         return False
-
-    def _chunks(self) -> Iterator[bytes]:
-        """What comes on standard input, b"" at its end; ends early when nobody is there any more."""
-        if not hasattr(select, "poll"):  # not tried
-            while not self._over.is_set():
-                yield _chunk()
-        watch, parent = select.poll(), os.getppid()
-        watch.register(1, 0)
-        watch.register(self._wake[0], select.POLLIN)
-        while not self._over.is_set():
-            if self._held <= MOST_HELD:
-                watch.register(0, select.POLLIN)
-            else:
-                watch.unregister(0)
-            ready = dict(watch.poll(LOOK_S * 1000 if self._held <= MOST_HELD else 20))
-            if 0 in ready:
-                yield _chunk()
-            elif 1 in ready or os.getppid() != parent:
-                return
-
-    def _nobody_reads(self) -> bool:
-        if not hasattr(select, "poll"):
-            return False
-        watch = select.poll()
-        watch.register(1, 0)
-        return bool(watch.poll(0))
 
     def _put(self, message: Message | None) -> None:
         with self._changed:
@@ -162,9 +134,7 @@ class Proxy:
     def _finish(self, code: int) -> None:
         self._code = code
         self._over.set()
-        os.write(self._wake[1], b"-")
-        if not hasattr(select, "poll"):  # nothing else wakes a thread that reads there
-            os._exit(code)
+        self._client.stop()
 
     # -- to the daemon ---------------------------------------------------------------------------------------------
 
@@ -298,13 +268,6 @@ def _send(link: Link, line: bytes) -> None:
         link.send(line)
     except OSError:
         return  # whoever reads the daemon notices that it has gone
-
-
-def _chunk() -> bytes:
-    try:
-        return os.read(0, CHUNK)
-    except OSError:  # a terminal that hung up
-        return b""
 
 
 def _leave(number: int, frame: Any) -> NoReturn:

@@ -9,6 +9,7 @@ import os
 import sys
 
 from agent_graph.mcp_server import hello
+from agent_graph.system.modules import optional
 
 FLAGS = {
     "--data-dir": "data_dir", "--model": "model", "--ollama-host": "ollama_host", "--provider": "provider",
@@ -85,10 +86,11 @@ def given(words: list[str]) -> tuple[dict[str, str], str]:
 def default_folder() -> str:
     """Where this system keeps a program's data for the user, as `platformdirs` has it."""
     if sys.platform == "win32":  # not tried
-        return os.path.join(os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local"), APP)
-    base = os.environ.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(_home(), "Library/Application Support" if sys.platform == "darwin" else ".local/share")
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
+    else:
+        base = os.environ.get("XDG_DATA_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(_home(), "Library/Application Support" if sys.platform == "darwin" else ".local/share")
     return os.path.join(base, APP)
 
 
@@ -97,6 +99,5 @@ def _home() -> str:
     home = os.environ.get("HOME", "")
     if os.path.isabs(home):
         return home
-    import pwd
-
-    return pwd.getpwuid(os.getuid()).pw_dir
+    pwd, me = optional("pwd"), getattr(os, "getuid", None)
+    return os.path.expanduser("~") if pwd is None or me is None else str(pwd.getpwuid(me()).pw_dir)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 from agent_graph import __version__
 from agent_graph.mcp_server import hello
 from agent_graph.mcp_server.proxy_arguments import Arguments, environment
+from agent_graph.system.processes import start_apart
 from agent_graph.tools.socket_address import connected
 
 START_S = 30.0
@@ -87,34 +87,21 @@ def reach(arguments: Arguments, *, before_start: Callable[[], None]) -> Link:
         time.sleep(BETWEEN_LOOKS_S)  # the one there was is leaving
 
 
-def find(arguments: Arguments) -> tuple[socket.socket, str] | None:
-    """A connection to a daemon that listens, and the token to show it; None when there is none."""
+def find(arguments: Arguments) -> socket.socket | None:
+    """A connection to a daemon that listens; None when there is none."""
     for path in filter(None, (arguments.socket, os.path.join(arguments.folder, hello.SOCKET_NAME))):
         try:
-            if hasattr(socket, "AF_UNIX"):
-                return connected(path), ""
-            return _through_loopback(arguments.folder)
-        except (OSError, ValueError, KeyError):
+            return connected(path)
+        except OSError:
             continue
     return None
 
 
-def _through_loopback(folder: str) -> tuple[socket.socket, str]:
-    """As `find`, on a system without sockets in folders (not tried)."""
-    with open(os.path.join(folder, hello.DOOR_NAME), encoding="ascii") as file:
-        door = json.load(file)
-    return socket.create_connection(("127.0.0.1", int(door["port"])), timeout=5.0), str(door["token"])
-
-
-def introduce(found: tuple[socket.socket, str], arguments: Arguments) -> Link | None:
+def introduce(connection: socket.socket, arguments: Arguments) -> Link | None:
     """Say who we are; None when the daemon is leaving. Raises `Unreached` when it refuses or does not answer."""
-    connection, token = found
     connection.settimeout(ANSWER_S)
-    body: dict[str, Any] = {"version": __version__, **arguments.hello()}
-    if token:
-        body["token"] = token
     try:
-        connection.sendall(hello.line(body))
+        connection.sendall(hello.line({"version": __version__, **arguments.hello()}))
         answer, rest = _answer(connection)
     except TimeoutError:
         connection.close()
@@ -159,17 +146,12 @@ def _refusal(answer: dict[str, Any]) -> Unreached:
 
 def start(arguments: Arguments) -> None:
     """Start a daemon and wait until it listens, or another does. Raises `Unreached` when it says why it cannot."""
-    options: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":  # not tried
-        options = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
-    process = subprocess.Popen(  # noqa: S603  (our own interpreter, and flags as they were given)
+    process = start_apart(  # our own interpreter, and flags as they were given
         arguments.command(), env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, **options,
+        stderr=subprocess.STDOUT,
     )  # fmt: skip
     threading.Thread(target=process.wait, name="reaper", daemon=True).start()
-    assert process.stdout is not None
-    with process.stdout as told:
-        answer, said = _report(told.fileno(), time.monotonic() + START_S)
+    answer, said = _Told(process).report(START_S)
     if said:
         sys.stderr.write(f"{said[-SAID:]}\n")
     if answer is None:
@@ -179,19 +161,31 @@ def start(arguments: Arguments) -> None:
         raise _refusal(answer)
 
 
-def _report(told: int, deadline: float) -> tuple[dict[str, Any] | None, str]:
-    """What a daemon that starts tells: its report, None when it ended or took too long without one, and the rest."""
-    got = b""
-    while True:
-        for line in got.split(b"\n")[:-1]:
-            if line.startswith(b'{"' + hello.KEY.encode()):
-                return json.loads(line), got[: got.index(line)].decode(errors="replace").strip()
-        if sys.platform != "win32" and not select.select([told], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            return None, got.decode(errors="replace").strip()
-        chunk = os.read(told, CHUNK)
-        if not chunk:
-            return None, got.decode(errors="replace").strip()
-        got += chunk
+class _Told:
+    """What a daemon that starts tells, read by a thread: not every system can wait for a pipe and a clock at once."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        self._output = process.stdout
+        self._got = b""
+        self._answer: dict[str, Any] | None = None
+        self._reading = threading.Thread(target=self._read, name="from a daemon that starts", daemon=True)
+        self._reading.start()
+
+    def report(self, seconds: float) -> tuple[dict[str, Any] | None, str]:
+        """Its report, None when it ended or took too long without one, and what it said before."""
+        self._reading.join(seconds)
+        return self._answer, self._got.decode(errors="replace").strip()
+
+    def _read(self) -> None:
+        with self._output as output:
+            while self._answer is None and (chunk := os.read(output.fileno(), CHUNK)):
+                self._got += chunk
+                for line in self._got.split(b"\n")[:-1]:
+                    if line.startswith(b'{"' + hello.KEY.encode()):
+                        self._got = self._got[: self._got.index(line)]
+                        self._answer = json.loads(line)
+                        break
 
 
 def _log(arguments: Arguments) -> str:

@@ -6,21 +6,17 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from agent_graph.errors import AgentGraphError, DataDirLocked
 from agent_graph.settings import Settings
+from agent_graph.system.event_loop import on_signal
 
 LAST_MOMENT_S: Final = 4.5
 """Seconds from the client's leaving to the end of the process, whatever then still holds on: the store is safe against
 a kill at any point."""
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""What asks a server to stop in order."""
 
 
 def main(settings: Settings) -> int:
@@ -58,19 +54,6 @@ async def _serve(settings: Settings, descriptors: tuple[int, int]) -> int:
         with on_signal(session.end):
             logging.getLogger(__name__).info("stopping: %s", await session.run())
     return 0
-
-
-@contextmanager
-def on_signal(end: Callable[[str], None]) -> Iterator[None]:
-    """Have `end` called with the signal's name when one of `SIGNALS` comes, until the block ends."""
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, end, f"signal {signal.Signals(number).name}")
-    try:
-        yield
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 def end_soon() -> None:

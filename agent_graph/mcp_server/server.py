@@ -14,6 +14,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from agent_graph import __version__
 from agent_graph.mcp_server import completion, elicitation, logs
 from agent_graph.mcp_server.answers import answer
+from agent_graph.mcp_server.apps import serving as apps
 from agent_graph.mcp_server.calling import Context, caller_of, granted_to
 from agent_graph.mcp_server.instructions import INSTRUCTIONS
 from agent_graph.mcp_server.prompts import serving as prompts
@@ -37,11 +38,12 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",), *, state_keys: Sequen
     """
     tools = shown(toolsets)
     listed = types.ListToolsResult(tools=published(tools))
+    with_pages = types.ListToolsResult(tools=apps.with_pages(listed.tools))
     names = {tool.name for tool in tools}
     schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listed
+        return with_pages if apps.declared(context) else listed
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> HandlerResult:
         caller, given = caller_of(context), params.arguments or {}
@@ -64,6 +66,7 @@ def build(deps: Deps, toolsets: Sequence[str] = ("core",), *, state_keys: Sequen
     for serve in (resources.serve, prompts.serve, completion.serve, tasks.serve):
         serve(server, deps)
     logs.serve(server)
+    apps.serve(server)
     hub = Hub(deps)
     legacy.serve(server, deps, hub)
     listening.serve(server, deps, hub)

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import Limits, ceiling
 from agent_graph.core.policy.book import PolicyBook
+from agent_graph.core.redact import Redactor
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.hosts import HostSetting, read_hosts
@@ -24,11 +25,12 @@ from agent_graph.settings.http import HTTP, HttpSettings, http_settings
 from agent_graph.settings.limits import DEFAULT, read_limits
 from agent_graph.settings.notify import NOTIFY, NotifySettings, notify_settings
 from agent_graph.settings.policies import read_book
+from agent_graph.settings.redaction import read_redaction
 from agent_graph.settings.setting import GROUPS, Setting
 from agent_graph.settings.values import MEMORY as MEMORY  # told from here too
 
 FILE_NAME: Final = "settings.toml"
-TABLES: Final = ("limits", "hosts")
+TABLES: Final = ("limits", "hosts", "redaction")
 """Tables of settings.toml with keys of their own."""
 
 
@@ -56,6 +58,8 @@ class Settings:
     synchronous: Literal["full", "normal"]
     """What a commit survives: the loss of power, or only the end of the process."""
     log: str
+    door: Literal["auto", "loopback"]
+    """How others come in to the owner of the folder: by a socket where the system has them, or by loopback."""
     daemon_idle_ms: int
     """After so long without a client and without work the daemon ends; 0: never."""
     retention_days: int
@@ -72,6 +76,8 @@ class Settings:
     """The named model hosts, in the order of their names."""
     http: HttpSettings
     """What `serve` does; those of `SETTINGS` whose names begin so."""
+    redactor: Redactor
+    """What is taken out of all that comes in."""
     notify: NotifySettings
     """Who is told of approvals and ends; likewise."""
     sources: Mapping[str, str]
@@ -82,6 +88,11 @@ class Settings:
     def volatile(self) -> bool:
         """Nothing is kept."""
         return self.data_dir is None
+
+    @property
+    def loopback(self) -> bool:
+        """Others come in through loopback, also where a socket could be."""
+        return self.door == "loopback"
 
     @property
     def models_dir(self) -> Path:
@@ -107,6 +118,7 @@ class Settings:
             for f in fields(Limits)
         }
         body["hosts"] = {host.name: host.describe() for host in self.hosts}
+        body["redaction"] = self.redactor.describe()
         return body
 
     def _shown(self, setting: Setting) -> Any:
@@ -185,6 +197,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log", "what is logged: debug, info, warning or error", read.one_of("debug", "info", "warning", "error"),
         default="warning", env="AGENT_GRAPH_LOG",
     ),
+    Setting("door", "how others reach the folder's owner: auto (by a socket in it, where one can be) or loopback",
+            read.one_of("auto", "loopback"), "auto", env="AGENT_GRAPH_DOOR"),
     Setting("daemon_idle_ms", "milliseconds without a client and without work after which the daemon ends; 0: never",
             read.bound, "600000", flag="--idle-ms", env="AGENT_GRAPH_DAEMON_IDLE_MS"),
     Setting("retention_days", "runs that ended so many days ago are pruned; 0: none", read.bound, "0",
@@ -229,7 +243,11 @@ def load(flags: Mapping[str, str | None] | None = None, *, environ: Mapping[str,
     book = read_book(values["data_dir"], values["policy_profile"], overrides=values["policy_overrides"])
     http = http_settings({setting.name: values.pop(setting.name) for setting in HTTP})
     notify = notify_settings({setting.name: values.pop(setting.name) for setting in NOTIFY})
-    return Settings(**values, policies=book, limits=limits, hosts=hosts, http=http, notify=notify, sources=sources)
+    known = (values["ollama_api_key"], values["openai_api_key"], notify.url, *(host.key for host in hosts))
+    rules = read_redaction(in_file.get("redaction", {}), environ, known=known, file_name=FILE_NAME)
+    return Settings(
+        **values, policies=book, limits=limits, hosts=hosts, http=http, notify=notify, redactor=rules, sources=sources
+    )  # fmt: skip
 
 
 def _find(

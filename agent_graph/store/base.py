@@ -27,13 +27,14 @@ from agent_graph.store.rows import (  # told from here too
     StoredEvent,
     Telling,
     TokenRow,
+    WitnessRow,
 )  # fmt: skip
 
 __all__ = [
     "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
-    "RetentionStore", "TokenStore", "OutboxStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered", "ApprovalRow",
-    "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Notice", "Outcome", "Pending", "RunRow", "RunStatus",
-    "Snapshot", "Space", "StoredEvent", "Telling", "TokenRow",
+    "RetentionStore", "TokenStore", "WitnessStore", "OutboxStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered",
+    "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Notice", "Outcome", "Pending", "RunRow",
+    "RunStatus", "Snapshot", "Space", "StoredEvent", "Telling", "TokenRow", "WitnessRow",
 ]  # fmt: skip
 
 
@@ -208,6 +209,30 @@ class TokenStore(Protocol):
         ...
 
 
+class WitnessStore(Protocol):
+    async def add(self, row: WitnessRow, *, answered: Answered | None = None) -> bool:
+        """Keep it; False, and nothing is changed, where one of that id is there. Raises `IdempotencyConflict` and
+        `AlreadyAnswered` for `answered`."""
+        ...
+
+    async def get(self, witness_id: str, *, principal: str = "") -> WitnessRow:
+        """Raises `WitnessNotFound`, with `principal` also for one that another has captured."""
+        ...
+
+    async def cite(self, witness_ids: Sequence[str], *, run_id: str, principal: str = "") -> tuple[WitnessRow, ...]:
+        """Those of them that there are (with `principal`, that it has captured); from now on the run holds them."""
+        ...
+
+    async def idle(self, *, before_ms: int, going: Sequence[str] = ()) -> tuple[tuple[tuple[str, int], ...], int]:
+        """Of those captured before then: (witness_id, bytes) of each that no run holds whose record is kept, those of
+        the runs `going` aside, and how many are held."""
+        ...
+
+    async def prune(self, witness_ids: Sequence[str]) -> tuple[str, ...]:
+        """Delete those of them that no run holds; returns these."""
+        ...
+
+
 class RetentionStore(Protocol):
     async def ended(self) -> tuple[Ended, ...]:
         """Every run that has ended and is not pinned; the one that ended first comes first."""
@@ -293,6 +318,9 @@ class Store(Protocol):
 
     @property
     def tokens(self) -> TokenStore: ...
+
+    @property
+    def witnesses(self) -> WitnessStore: ...
 
     @property
     def outbox(self) -> OutboxStore: ...

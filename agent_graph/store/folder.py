@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_graph.errors import StoreUnusable
 from agent_graph.system.files import PRIVATE_FILE, PRIVATE_FOLDER, make_private
@@ -68,7 +68,7 @@ def _check_local(folder: Path) -> None:
 def _check_usable(folder: Path) -> None:
     if not folder.is_dir():
         raise StoreUnusable(f"The data folder {folder} is not a folder. Choose another.", path=str(folder))
-    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
+    if _is_read_only(folder):
         raise StoreUnusable(
             f"The data folder {folder} is on a file system that is mounted read-only. Choose another data folder.",
             path=str(folder),
@@ -80,6 +80,12 @@ def _check_usable(folder: Path) -> None:
             path=str(folder),
             reason="rights",
         )
+
+
+def _is_read_only(folder: Path) -> bool:
+    """Mounted so, where the system tells it; else the first write does."""
+    look: Any = getattr(os, "statvfs", None)
+    return look is not None and bool(look(folder).f_flag & getattr(os, "ST_RDONLY", 0))
 
 
 def file_system(folder: Path) -> str:

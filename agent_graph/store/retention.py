@@ -40,6 +40,7 @@ TAKE_EVENTS: Final = "DELETE FROM events WHERE event_no >= ? AND event_no < ?"
 TAKE_SNAPSHOT: Final = "DELETE FROM snapshots WHERE run_no = ?"
 TAKE_APPROVALS: Final = "DELETE FROM approvals WHERE run_no = ?"
 TAKE_ANSWERS: Final = "DELETE FROM answers WHERE run_no = ?"
+TAKE_CITATIONS: Final = "DELETE FROM witness_uses WHERE run_no = ?"
 # says of the row that is left where its events would begin
 MARK: Final = "UPDATE runs SET first_seq = seq WHERE run_no = ?"
 # takes the row, and with it the answers under idempotency keys
@@ -127,6 +128,7 @@ def _prune(run_ids: tuple[str, ...], forget: bool, connection: sqlite3.Connectio
         connection.execute(TAKE_SNAPSHOT, (run_no,))
         connection.execute(TAKE_APPROVALS, (run_no,))
         connection.execute(TAKE_ANSWERS, (run_no,))
+        connection.execute(TAKE_CITATIONS, (run_no,))
         connection.execute(FORGET if forget else MARK, (run_no,))
         done.append(run_id)
     return tuple(done)

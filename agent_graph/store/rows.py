@@ -156,6 +156,27 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WitnessRow:
+    """A captured source. `seal` is of all the other fields, of `content` by its `digest`; nothing here was checked."""
+
+    witness_id: str
+    principal: str
+    """Who captured it, "" for the local user."""
+    locator: str
+    """Where the caller says it is from; never fetched."""
+    media_type: str
+    authority_class: str
+    retrieved_at_ms: int
+    captured_at_ms: int
+    via: str
+    digest: str
+    content: bytes
+    """UTF-8."""
+    key_id: str
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something to tell outside. `notice_id` names what happened, and is the same however often it is told."""
 

@@ -33,6 +33,7 @@ from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
+from agent_graph.store.witnesses import SqliteWitnesses
 
 # opens the write-ahead log
 FIRST_LOOK: Final = "SELECT count(*) FROM sqlite_master"
@@ -43,7 +44,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
-        "runs", "storage", "tokens",
+        "runs", "storage", "tokens", "witnesses",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -58,6 +59,7 @@ class SqliteStore:
         self.answers = SqliteAnswers(database)
         self.retention = SqliteRetention(database)
         self.tokens = SqliteTokens(database)
+        self.witnesses = SqliteWitnesses(database)
         self.outbox = SqliteOutbox(database)
 
     def check(self) -> None:

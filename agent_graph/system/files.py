@@ -16,8 +16,14 @@ PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 """Flag of `os.open` by which a symbolic link is refused, where there is one."""
+OTHERS: Final = 0o077
 BUSY_TRIES: Final = 100 if os.name == "nt" else 0
 BETWEEN_TRIES_S: Final = 0.01
+
+
+def others_may_use(mode: int) -> bool:
+    """Whether a file of this mode is open to others than its owner; where files have no modes, that it does not say."""
+    return hasattr(os, "geteuid") and bool(mode & OTHERS)
 
 
 def make_private(descriptor: int) -> None:

@@ -23,6 +23,7 @@ from agent_graph.engine.outbox import Outbox
 from agent_graph.engine.shell import Shell
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import Answered, RunRow, Store
+from agent_graph.system.modules import optional
 
 Progress: TypeAlias = Callable[[int, str], Awaitable[None]]
 """Takes a count that rises and a sentence."""
@@ -36,11 +37,12 @@ Via: TypeAlias = Literal["assistant", "cli", "console", "elicitation"]
 
 def local_user() -> str:
     """The name the system has for the user this program runs as; no variable of the environment changes it."""
+    book, me = optional("pwd"), getattr(os, "geteuid", None)
     try:
-        import pwd
-
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except (ImportError, KeyError):  # a system that has no such book, or a user who is not in it
+        if book is None or me is None:
+            return os.getlogin()  # on Windows the process's user
+        return str(book.getpwuid(me()).pw_name)
+    except (KeyError, OSError):  # one who is not in the book
         return ""
 
 

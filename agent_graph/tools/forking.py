@@ -88,7 +88,8 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
         new_id(now_ms), call.caller.via, call.caller.client, call.caller.principal,
         "" if call.caller.principal else local_user(), args.thread_id, model, bounds, policy,
     )  # fmt: skip
-    changes = Changes(tuple(args.patch), args.outputs, models)
+    redactor = deps.supervisor.shell.redactor
+    changes = Changes(tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models)
     made = await asyncio.to_thread(
         forking.fork, graph, log, point, origin=origin, forker=forker, changes=changes, now_ms=now_ms
     )

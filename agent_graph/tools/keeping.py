@@ -103,7 +103,8 @@ class PruneParams(Params):
 @tool(
     "graph_store_prune", PruneParams, title="Prune the store", toolset=OPERATOR, destructive=True, idempotent=True,
     description="""Delete the records (events, snapshots, approvals) of runs that have ended and are not pinned; status
-    and result stay. Example: {"days": 30, "dry_run": true}""",
+    and result stay. With days also captured sources as old that no run cites then. Example: {"days": 30, "dry_run":
+    true}""",
 )  # fmt: skip
 async def graph_store_prune(call: Call[PruneParams]) -> JsonObject:
     args, deps = call.args, call.deps
@@ -122,10 +123,15 @@ async def graph_store_prune(call: Call[PruneParams]) -> JsonObject:
         for run, weight in zip(planned.runs, planned.weights, strict=True)
     ]  # fmt: skip
     body: JsonObject = {"dry_run": args.dry_run, "forget": args.forget, "runs": list(going), "bytes": planned.bytes}
+    body["witnesses"] = [{"witness_id": witness_id, "bytes": size} for witness_id, size in planned.witnesses]
+    body["witnesses_cited"] = planned.held
     body["kept"] = [*sorted({*args.run_ids} - {run.run_id for run in planned.runs})]
     after = before
     if not args.dry_run:
-        done, after = await retention.prune(deps.store, planned, forget=args.forget)
-        body["runs"] = [each for each in going if each["run_id"] in done]
+        done = await retention.prune(deps.store, planned, forget=args.forget)
+        body["runs"] = [each for each in going if each["run_id"] in done.runs]
+        sizes = dict(planned.witnesses)
+        body["witnesses"] = [{"witness_id": one, "bytes": sizes[one]} for one in done.witnesses]
+        after = done.space
     body.update(file_bytes_before=before.file_bytes, file_bytes=after.file_bytes, used_bytes=after.used_bytes)
     return body

@@ -121,7 +121,7 @@ async def _envelope(deps: Deps, name: str, arguments: Mapping[str, Any], caller:
     try:
         return success(await _call(deps, name, arguments, caller), max_bytes=most)
     except AgentGraphError as refusal:
-        return failure(refusal, max_bytes=most)
+        return deps.supervisor.shell.redactor.members(failure(refusal, max_bytes=most))
     except Exception:
         incident = f"inc-{secrets.token_hex(6)}"
         log.exception("incident %s in tool %s", incident, name)

@@ -36,6 +36,8 @@ from agent_graph.store.base import (
     Store,
     StoredEvent,
     TokenStore,
+    WitnessRow,
+    WitnessStore,
 )
 from agent_graph.tools.deps import ADMIN, Caller, Deps, Supervising
 
@@ -59,6 +61,7 @@ class SeenStore:
         self.checkpoints: Final[CheckpointStore] = SeenCheckpoints(store.checkpoints, self.runs)
         whose = "" if caller.sees_approvals else caller.principal
         self.approvals: Final[ApprovalStore] = SeenApprovals(store.approvals, whose)
+        self.witnesses: Final[WitnessStore] = SeenWitnesses(store.witnesses, caller.principal)
 
     @property
     def storage(self) -> Literal["durable", "volatile"]:
@@ -179,6 +182,29 @@ class SeenApprovals:
             run_id=run_id, graph_id=graph_id, statuses=statuses, audience=audience, principal=self._principal,
             now_ms=now_ms, limit=limit, cursor=cursor,
         )  # fmt: skip
+
+
+class SeenWitnesses:
+    """`store.base.WitnessStore` of what one principal has captured."""
+
+    def __init__(self, witnesses: WitnessStore, principal: str) -> None:
+        self._witnesses = witnesses
+        self._principal = principal
+
+    async def add(self, row: WitnessRow, *, answered: Answered | None = None) -> bool:
+        return await self._witnesses.add(row, answered=answered)
+
+    async def get(self, witness_id: str, *, principal: str = "") -> WitnessRow:
+        return await self._witnesses.get(witness_id, principal=self._principal)
+
+    async def cite(self, witness_ids: Sequence[str], *, run_id: str, principal: str = "") -> tuple[WitnessRow, ...]:
+        raise _operators()
+
+    async def idle(self, *, before_ms: int, going: Sequence[str] = ()) -> tuple[tuple[tuple[str, int], ...], int]:
+        raise _operators()
+
+    async def prune(self, witness_ids: Sequence[str]) -> tuple[str, ...]:
+        raise _operators()
 
 
 class SeenSupervisor:

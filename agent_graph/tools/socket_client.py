@@ -1,9 +1,10 @@
-"""Talks to the process that owns a data folder, through the socket in it."""
+"""Talks to the process that owns a data folder, through the socket in it or what is in its place."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -63,17 +64,32 @@ class Owner:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         try:
-            connection = connected(self.folder / wire.SOCKET_NAME)
+            connection = await _connected(self.folder / wire.SOCKET_NAME)
         except OSError as error:
             raise ConnectionRefusedError(f"nobody answers at {self.folder / wire.SOCKET_NAME}: {error}") from error
         connection.setblocking(False)
-        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=wire.REPLY_BYTES)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=wire.REPLY_BYTES)
         try:
             yield reader, writer
         finally:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+async def _connected(path: Path) -> socket.socket:
+    """By a thread: an owner has to answer before a connection through loopback is one, and it may be this process."""
+    connecting = asyncio.ensure_future(asyncio.to_thread(connected, path))
+    try:
+        return await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        connecting.add_done_callback(_close)
+        raise
+
+
+def _close(connecting: asyncio.Future[socket.socket]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
 
 
 ENDED = frozenset({"completed", "failed", "cancelled"})

@@ -14,7 +14,7 @@ from typing import Final
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.engine.approvers import Proof
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
-from agent_graph.tools import live, registry, socket_address
+from agent_graph.tools import live, registry, socket_door
 from agent_graph.tools import socket_wire as wire
 from agent_graph.tools.deps import Caller, Deps
 
@@ -33,25 +33,23 @@ LINGER_S: Final = 60.0
 
 
 @asynccontextmanager
-async def serve(deps: Deps, folder: Path) -> AsyncIterator[None]:
-    """Answer on the folder's socket until the block ends; the caller holds the folder's lock.
+async def serve(deps: Deps, folder: Path, *, loopback: bool = False) -> AsyncIterator[None]:
+    """Answer on the folder's socket, or through `loopback`, until the block ends; the caller holds the folder's lock.
 
     No client can hurt the owner: one that vanishes, stalls or sends nonsense costs its own connection.
     """
     importlib.import_module("agent_graph.tools.toolsets")  # fills the registry
-    listener = wire.listening(folder / wire.SOCKET_NAME)
-    doors = _Door(deps)
-    server = await asyncio.start_unix_server(doors.connected, sock=listener, limit=wire.request_bytes(deps.limits))
+    door = socket_door.door(folder / wire.SOCKET_NAME, loopback=loopback)
+    requests = _Requests(deps)
     try:
+        await door.open(requests.connected, limit=wire.request_bytes(deps.limits))
         yield
     finally:
-        server.close()
-        with contextlib.suppress(OSError, AgentGraphError):
-            wire.remove(folder / wire.SOCKET_NAME)
-        await doors.close()
+        door.close()
+        await requests.close()
 
 
-class _Door:
+class _Requests:
     """Every connection of one owner."""
 
     def __init__(self, deps: Deps) -> None:
@@ -71,7 +69,7 @@ class _Door:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Called by the server in one go with the connection, so that none is ever without its task."""
-        if self._closed or not socket_address.is_same_user(writer.get_extra_info("socket")):
+        if self._closed:
             writer.transport.abort()
             return
         if len(self._unheard) >= UNHEARD:

@@ -1,6 +1,7 @@
 """The socket through which a data folder's owner is reached: where it lies, who may use it, what a line is.
 
-A Unix socket of mode 0600 in the data folder. Whoever connects sends one line of JSON and reads lines of JSON:
+A Unix socket of mode 0600 in the data folder, or what `socket_door` puts in its place. Whoever connects sends one line
+of JSON and reads lines of JSON:
 
 * ``{"tool": NAME, "arguments": {...}, "client": TEXT}`` is answered by one line, the tool's envelope; beside it
   ``"approver": NAME, "secret": TEXT`` prove that an approver is there;
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +47,8 @@ def listening(path: Path) -> socket.socket:
     remove(path)
     made = unix_socket()
     try:
-        os.fchmod(made.fileno(), 0o600)  # what Linux makes the file with: there is no moment in which it is open
+        if sys.platform == "linux":  # what it makes the file with: there is no moment in which it is open
+            os.fchmod(made.fileno(), 0o600)
         with address(path) as short:
             made.bind(short)
         path.chmod(0o600)

@@ -124,7 +124,7 @@ async def test_of_a_token_that_is_revoked_open_pages_end(
         assert not any(one.done() for one in opened)
         await Tools(deps, Caller("cli")).ok("graph_token_revoke", name="cid")
         for text in await asyncio.wait_for(asyncio.gather(*opened), 10):
-            assert text.rstrip().endswith("event: end\ndata:"), text
+            assert text.rstrip().endswith("event: gone\ndata:"), text
         refused = await cid.client.get(f"/runs/{run_id}/live?from=0")
         assert refused.status_code == 303
 

@@ -206,6 +206,18 @@ async def test_more_sessions_than_there_may_be_end_the_one_used_least_lately(
         assert [(await each.client.get("/approvals")).status_code for each in (ann, bob, third)] == [200, 303, 200]
 
 
+async def test_a_token_opens_so_many_sessions_and_takes_none_from_others(
+    house: House, deps: Deps, ann: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "OF_ONE", 2)
+    token = await token_for(deps, "cid", *OTHERS)
+    async with house.browser() as one, house.browser() as two, house.browser() as three:
+        for browser in (one, two, three):
+            await browser.log_in(token)
+        found = [(await browser.client.get("/approvals")).status_code for browser in (one, two, three, ann)]
+    assert found == [303, 200, 200, 200]
+
+
 async def test_who_asks_too_often_is_told_so(deps: Deps) -> None:
     async with served(deps, rate="60") as house, house.browser() as browser:
         answers = [(await browser.client.get("/login")).status_code for _ in range(6)]
@@ -215,7 +227,7 @@ async def test_who_asks_too_often_is_told_so(deps: Deps) -> None:
 # -- what a browser is told ----------------------------------------------------------------------------------------
 
 POLICY = {
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
     "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 }  # fmt: skip
 

@@ -71,6 +71,17 @@ async def test_a_run_that_waits_leads_to_its_approval_and_is_followed(ann: Brows
     assert f'data-live="/runs/{run_id}/live?from=' in page.html
 
 
+async def test_what_is_used_is_set_against_the_budget(ann: Browser, tools: Tools) -> None:
+    await tools.ok("graph_create", spec=gated())
+    budgets = {"max_llm_calls": 5, "max_wall_clock_ms": 600_000}
+    run_id = (await tools.ok("graph_run_start", graph_id="gated", input={"draft": "x"}, budgets=budgets))["run_id"]
+    await tools.ok("graph_run_wait", run_id=run_id, until="waiting", timeout_ms=10_000)
+    page = await ann.get(f"/runs/{run_id}")
+    assert page.text("budget").startswith("model calls 0 of 5 time ")
+    assert page.text("budget").endswith("of 10 min")
+    assert [about["max"] for tag, about in page.tags if tag == "progress"] == ["5", "600000"]
+
+
 async def test_a_failed_run_says_why(ann: Browser, tools: Tools) -> None:
     asked = await waiting(tools)
     await ann.send(await ann.get(f"/approvals/{asked}"), "decide", decision="reject", decision_note="no")
@@ -195,7 +206,7 @@ async def test_a_browser_that_may_look_no_more_is_told_no_more(deps: Deps, tools
     await collected(parts, until="standing")
     await collected(parts, until="")  # a sign of life
     looking.allowed = False
-    assert [part.name for part in await collected(parts, until="end")] == ["end"]
+    assert [part.name for part in await collected(parts, until="gone")] == ["gone"]
 
 
 async def test_another_principal_s_run_is_not_followed(deps: Deps, tools: Tools, at_once: None) -> None:
@@ -210,7 +221,7 @@ async def test_the_stream_of_a_run_that_has_ended_is_its_events_and_how_it_stand
     run = await tools.ended("echo", {"input": "x\ny"})
     answer = await ann.client.get(f"/runs/{run['run_id']}/live?from=0")
     assert answer.headers["content-type"].startswith("text/event-stream")
-    blocks = answer.text.strip().split("\n\n")
+    blocks = answer.text.strip().split("\n\n")[1:]
     kinds = [block.split("event: ")[1].split("\n")[0] for block in blocks]
     assert kinds[-4:] == ["standing", "outcome", "drawing", "end"]
     assert kinds.count("event") == len((await tools.ok("graph_run_events", run_id=run["run_id"]))["events"])
@@ -235,8 +246,36 @@ async def test_who_sees_an_approval_hears_that_it_came(
     heard: Any = await anext(parts)
     assert (heard.name == "changed") is hears
     looking.allowed = False
-    assert [part.name async for part in parts] == ["end"]
+    assert [part.name async for part in parts] == ["gone"]
     assert deps.supervisor.shell.notify.listeners == ()
+
+
+@pytest.mark.parametrize(("principal", "hears"), [("", True), ("bob", False)])
+async def test_who_sees_a_run_hears_that_the_list_has_changed(
+    deps: Deps, tools: Tools, at_once: None, principal: str, hears: bool
+) -> None:
+    await tools.ok("graph_create", spec=echo())
+    looking = Looking(deps, Caller("console", principal=principal, scopes=frozenset({"runs:read"})))
+    parts = change_parts(looking.desk, of="runs")
+    await anext(parts)
+    await tools.ended("echo", {"input": "x"})
+    heard: Any = await anext(parts)
+    assert (heard.name == "changed") is hears
+    await parts.aclose()
+
+
+async def test_the_page_of_an_approval_hears_of_its_own_run_alone(deps: Deps, tools: Tools, at_once: None) -> None:
+    asked = await waiting(tools)
+    run_id = (await approval(tools, asked))["run_id"]
+    looking = Looking(deps, Caller("console"))
+    parts = change_parts(looking.desk, of="approvals", run_id=run_id)
+    await anext(parts)
+    await waiting(tools)
+    other: Any = await anext(parts)
+    await tools.ok("graph_approval_decide", approval_id=asked, decision="approve", decided_by="Ada")
+    own: Any = await anext(parts)
+    assert (other.name, own.name) == ("", "changed")
+    await parts.aclose()
 
 
 async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes_room(
@@ -245,7 +284,7 @@ async def test_a_session_has_so_many_pages_that_go_on_and_one_that_is_left_makes
     monkeypatch.setattr(streaming, "MOST", 1)
     desk = Looking(deps, Caller("console")).desk
     first: Any = streaming.changes(desk, of="approvals").body_iterator
-    assert await anext(first) == b": still here\n\n"
+    assert [await anext(first), await anext(first)] == [b"retry: 1000\n\n", b": still here\n\n"]
     with pytest.raises(TooManyRequests):
         streaming.changes(desk, of="approvals")
     await first.aclose()

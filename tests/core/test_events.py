@@ -34,6 +34,8 @@ SAMPLES: list[e.Fact] = [
     e.ToolCalled("a#1", "t1", "forecast", None, "weather", "forecast", 2),
     e.ToolAnswered("a#1", "t1", "rain"),
     e.ToolAnswered("a#1", "t1", "The call failed", True, "TOOL_FAILED", 40_000, 2),
+    e.EvidenceChecked("a#1", ({"witness_id": "w", "digest": "sha256:0", "locator_digest": "sha256:1"},)),
+    e.EvidenceChecked("a#1", (), ({"code": "WITNESS_NOT_FOUND", "message": "no", "claim": 0},), 2),
     e.NodeFinished("a#1"),
     e.NodeFinished(
         "a#1", (Write("set", ("k",), None), Write("delete", ("l", "m"))), (None,), (False,), ("b", "END"), {"b": 0}, 3

@@ -189,15 +189,17 @@ def test_a_config_field_on_the_node_is_told_where_it_belongs() -> None:
 
 
 def test_a_field_nothing_acts_on_yet_is_refused_unless_it_says_the_default() -> None:
-    for name, value in (("executor", "caller"), ("evidence_required", True)):
-        assert codes(spec([llm("a", **{name: value})], "a>END")) == [
-            ("NODE_TYPE_UNAVAILABLE", f"/nodes/0/config/{name}")
-        ]
+    refused = codes(spec([llm("a", executor="caller")], "a>END"))
+    assert refused == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/config/executor")]
     raw = spec([llm("a", retry=None, on_error="fail", mutex="", tools=[])], "a>END")
     assert codes(raw) == []
     assert small(raw) == small(spec([llm("a")], "a>END"))
-    on_node = {**llm("a"), "evidence_required": True}
-    assert codes(spec([on_node], "a>END")) == [("NODE_TYPE_UNAVAILABLE", "/nodes/0/evidence_required")]
+
+
+def test_evidence_required_may_stand_on_the_node_and_wants_json() -> None:
+    bare = {**llm("a"), "evidence_required": True}
+    assert codes(spec([bare], "a>END")) == [("EVIDENCE_NEEDS_JSON", "/nodes/0/evidence_required")]
+    assert codes(spec([{**bare, "json_mode": True}], "a>END")) == []
 
 
 @pytest.mark.parametrize("kind", ["tool", "http", "graphql"])

@@ -13,7 +13,7 @@ from agent_graph.core.policy.profile import BUILT_IN, MEANINGS, NAMES, SENSES
 from agent_graph.llm import script_file
 from agent_graph.llm.script_file import ANSWERS, TYPE_NAMES
 from agent_graph.llm.scripted import ERRORS, SCRIPT_FIELDS, Reply
-from agent_graph.settings import SETTINGS
+from agent_graph.settings import SETTINGS, redaction
 from agent_graph.settings.hosts import FIELDS, PREFIX
 from agent_graph.settings.limits import PREFIX as LIMITS_PREFIX
 from tests.docs.nodes_page import nodes_page
@@ -89,6 +89,16 @@ def _settings_lines() -> Iterator[str]:
     yield "|---|---|---|"
     for name, meaning in FIELDS.items():
         yield f"| `{name}` | `{PREFIX}NAME__{name.upper()}` | {meaning} |"
+    yield ""
+    yield "## Secrets"
+    yield ""
+    yield "What is taken for a secret beside what the program knows; a table `[redaction]` in settings.toml with lists"
+    yield "of texts, or in the environment one entry a line. See [redaction](../decisions/redaction.md)."
+    yield ""
+    yield "| field | environment | meaning |"
+    yield "|---|---|---|"
+    for name, meaning in redaction.FIELDS.items():
+        yield f"| `{name}` | `{redaction.PREFIX}{name.upper()}` | {meaning} |"
     yield ""
     yield "## Limits"
     yield ""

@@ -91,3 +91,23 @@ def test_the_order_in_which_members_answer_changes_nothing(name: str) -> None:
     records = [drive.record_of_run for drive in every_order(lambda: Drive(made, QUESTION))]
     assert len(records) == 6
     assert all(record == records[0] for record in records)
+
+
+async def test_the_citing_graph_is_told_where_its_words_stand_and_cites_what_was_captured() -> None:
+    folder = ROOT / "examples" / "cite"
+    given = json.loads((folder / "input.json").read_text(encoding="utf-8"))
+    assert given["source"] == (folder / "bridge.md").read_text(encoding="utf-8")
+    async with open_app(scripted(folder)) as deps:
+        witness = await told(
+            deps, "graph_source_witness_capture", locator="examples/cite/bridge.md", content=given["source"],
+            media_type="text/markdown", authority_class="local_primary_capture", retrieved_at="2026-01-31T12:00:00Z",
+        )  # fmt: skip
+        assert witness["witness_id"] == given["witness_id"]
+        made = await told(deps, "graph_create", spec=json.loads((folder / "cite.json").read_text(encoding="utf-8")))
+        assert made["issues"] == made["warnings"] == []
+        started = await told(deps, "graph_run_start", graph_id="cite", input=given)
+        run = await settled(deps, started["run_id"])
+        assert run["status"] == "completed"
+        assert run["usage"]["llm_calls"] == 2
+        quotes = [claim["quote"] for claim in run["final_state"]["claims"]]
+        assert all(quote in given["source"] for quote in quotes)

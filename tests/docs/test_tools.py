@@ -28,12 +28,13 @@ async def _prepared(tools: Tools, name: str) -> dict[str, str]:
     waiting = await tools.run("gated", {"draft": "x"})
     await tools.ok("graph_run_wait", run_id=waiting, until="waiting")
     (gate,) = (await tools.ok("graph_approval_list"))["approvals"]
+    witness = await tools.ok("graph_source_witness_capture", locator="a page", content="The bridge opened in 1932.")
     if name in ("graph_run_resume", "graph_run_cancel", "graph_approval_request"):
         run_id = waiting
     if name == "graph_run_signal":
         run_id = await tools.run("order", {})
         await tools.ok("graph_run_wait", run_id=run_id, until="waiting")
-    return {"run-...": run_id, "apr-...": gate["approval_id"]}
+    return {"run-...": run_id, "apr-...": gate["approval_id"], "wit-...": witness["witness_id"]}
 
 
 @pytest.mark.parametrize("name", NAMES)

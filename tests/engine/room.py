@@ -18,6 +18,7 @@ from agent_graph.core.record import canonical_record
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
@@ -29,7 +30,7 @@ from agent_graph.store.sqlite import open_store
 from agent_graph.tools.deps import Caller, Deps
 from agent_graph.tools.registry import call
 
-for _family in ("graphs", "runs", "history", "approvals", "templates", "status", "waiting"):
+for _family in ("graphs", "runs", "history", "approvals", "templates", "status", "waiting", "witnesses"):
     import_module(f"agent_graph.tools.{_family}")  # each puts its tools into the table
 
 TIMEOUT_MS = 15_000
@@ -132,9 +133,10 @@ class Room:
 @asynccontextmanager
 async def opened(
     model: ModelClient, path: Path | None = None, *, clock: Clock | None = None, recover: bool = True,
-    connections: Iterable[Connection] = (), **limits: int,
+    connections: Iterable[Connection] = (), keys: KeyRing | None = None, **limits: int,
 ) -> AsyncIterator[Room]:  # fmt: skip
     """An engine over `path` (None: in memory), shut down in an orderly way at the end of the block."""
+    keys = keys or open_keys(None, now_ms=0)
 
     async def choose() -> Chosen:
         return Chosen(model, "fake")
@@ -143,11 +145,12 @@ async def opened(
     store = await open_store(":memory:" if path is None else path / "agent-graph.db")
     models = Models(choose)
     catalog = Catalog(store, clock=time, limits=bounds)
-    shell = Shell(store, time, Notify(), models, Limiter(), Connections(connections))
+    shell = Shell(store, time, Notify(), models, Limiter(), Connections(connections), keys=keys)
     supervisor = Supervisor(shell, catalog=catalog, limits=bounds)
     try:
         await supervisor.recover(resume=recover)
-        yield Room(Deps(bounds, store, time, catalog, supervisor, models, str(path or ":memory:"), {}), shell)
+        deps = Deps(bounds, store, time, catalog, supervisor, models, str(path or ":memory:"), {}, keys=keys)
+        yield Room(deps, shell)
     finally:
         await supervisor.shutdown("the test ended")
         await store.aclose()

@@ -12,6 +12,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Chosen, Models
 from agent_graph.engine.notify import Notify
@@ -36,10 +37,10 @@ def council() -> ScriptedModel:
 @asynccontextmanager
 async def opened(
     model: ModelClient | None = None, *, limits: Limits = DEFAULTS, clock: Clock | None = None,
-    folder: Path | None = None,
+    folder: Path | None = None, keys: KeyRing | None = None,
 ) -> AsyncIterator[Deps]:  # fmt: skip
     """As `agent_graph.app.open_app` puts it together, over ``:memory:`` or a file in `folder`."""
-    model, clock = model or council(), clock or SystemClock()
+    model, clock, keys = model or council(), clock or SystemClock(), keys or open_keys(None, now_ms=0)
 
     async def choose() -> Chosen:
         return Chosen(model, "scripted")
@@ -47,10 +48,12 @@ async def opened(
     store = await open_store(":memory:" if folder is None else folder / "agent-graph.db")
     models = Models(choose)
     catalog = Catalog(store, clock=clock, limits=limits, templates=Library(folder))
-    supervisor = Supervisor(Shell(store, clock, Notify(), models, Limiter()), catalog=catalog, limits=limits)
+    supervisor = Supervisor(Shell(store, clock, Notify(), models, Limiter(), keys=keys), catalog=catalog, limits=limits)
     supervisor.watch_gates()
     try:
-        yield Deps(limits, store, clock, catalog, supervisor, models, str(folder or ":memory:"), {}, clock.now_ms())
+        yield Deps(
+            limits, store, clock, catalog, supervisor, models, str(folder or ":memory:"), {}, clock.now_ms(), keys=keys
+        )
     finally:
         await supervisor.shutdown("the test is over")
         await models.aclose()

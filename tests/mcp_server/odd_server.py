@@ -12,9 +12,10 @@ import warnings
 from agent_graph.core.effects import CallModel
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.mcp_server.lines import StdioLines, take_descriptors
-from agent_graph.mcp_server.serve import end_soon, on_signal
+from agent_graph.mcp_server.serve import end_soon
 from agent_graph.mcp_server.server import build
 from agent_graph.mcp_server.session import Session
+from agent_graph.system.event_loop import on_signal
 from tests.fakes.opened import opened
 
 

@@ -24,6 +24,7 @@ from agent_graph.settings import SETTINGS, Settings, load
 from agent_graph.settings.asked import differences
 from agent_graph.store.lock import lock_folder
 from agent_graph.tools.deps import Deps
+from agent_graph.tools.socket_door import door, own_users
 from tests.fakes.opened import Tools, opened
 from tests.mcp_server.process import call, initialize
 from tests.tools.specs import gated
@@ -64,9 +65,9 @@ class Peer:
 class Served:
     """A daemon and its clients."""
 
-    def __init__(self, deps: Deps, settings: Settings, token: str = "") -> None:
+    def __init__(self, deps: Deps, settings: Settings) -> None:
         self.deps = deps
-        self.daemon = Daemon(deps, settings, token=token)
+        self.daemon = Daemon(deps, settings)
         self.peers: list[Peer] = []
 
     async def peer(self) -> Peer:
@@ -74,7 +75,7 @@ class Served:
         accepted = asyncio.StreamReader(limit=hello.MOST_BYTES)
         loop = asyncio.get_running_loop()
         await loop.connect_accepted_socket(
-            lambda: asyncio.StreamReaderProtocol(accepted, self.daemon.connected), sock=theirs
+            lambda: asyncio.StreamReaderProtocol(accepted, own_users(self.daemon.connected)), sock=theirs
         )
         peer = Peer(*await asyncio.open_connection(sock=ours))
         self.peers.append(peer)
@@ -82,9 +83,9 @@ class Served:
 
 
 @asynccontextmanager
-async def served(flags: dict[str, str] | None = None, token: str = "") -> AsyncIterator[Served]:
+async def served(flags: dict[str, str] | None = None) -> AsyncIterator[Served]:
     async with opened() as deps:
-        made = Served(deps, load({"data_dir": ":memory:", **(flags or {})}, environ={}), token)
+        made = Served(deps, load({"data_dir": ":memory:", **(flags or {})}, environ={}))
         try:
             yield made
         finally:
@@ -175,14 +176,6 @@ async def test_another_users_process_is_turned_away(monkeypatch: pytest.MonkeyPa
         assert (await (await here.peer()).hello())["ok"] is True
 
 
-async def test_where_the_system_does_not_tell_whose_a_process_is_a_token_does() -> None:
-    async with served(token="secret") as here:
-        for wrong in ("", "secreT"):
-            refusal = await (await here.peer()).hello(token=wrong)
-            assert (refusal["ok"], refusal["error_code"]) == (False, "INVALID_ARGUMENT")
-        assert (await (await here.peer()).hello(token="secret"))["ok"] is True
-
-
 async def test_no_more_clients_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_graph.mcp_server.daemon.SESSIONS", 1)
     async with served() as here:
@@ -262,15 +255,10 @@ def test_the_front_knows_the_settings_by_the_same_names() -> None:
     assert {name: table[name] for name in hello.COMPARED} == hello.COMPARED
 
 
-async def test_loopback_and_a_token_take_the_sockets_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with (
-        served(token="secret") as here,
-        daemon_process._listening(tmp_path / hello.SOCKET_NAME, token="secret") as listener,
-        daemon_process._accepting(here.daemon, [listener]),
-    ):
-        door = tmp_path / hello.DOOR_NAME
-        assert stat.S_IMODE(door.stat().st_mode) == 0o600
-        monkeypatch.delattr(socket, "AF_UNIX")
+async def test_a_front_comes_in_through_loopback(tmp_path: Path) -> None:
+    async with served() as here:
+        made = door(tmp_path / hello.SOCKET_NAME, loopback=True)
+        await made.open(here.daemon.connected, limit=hello.MOST_BYTES)
         arguments = Arguments({"data_dir": str(tmp_path)})
         found = await asyncio.to_thread(proxy_link.find, arguments)
         assert found is not None
@@ -278,7 +266,8 @@ async def test_loopback_and_a_token_take_the_sockets_place(tmp_path: Path, monke
         assert link is not None
         assert link.pid == os.getpid()
         link.close()
-    assert not door.exists()
+        made.close()
+        assert await asyncio.to_thread(proxy_link.find, arguments) is None, "the door went with it"
 
 
 async def test_a_folder_that_stays_in_use_is_said_with_its_owner(

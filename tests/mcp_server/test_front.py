@@ -485,3 +485,20 @@ async def test_a_closed_standard_output_is_said(script: Path, tmp_path: Path) ->
     async with Fronts(script, tmp_path / "data", {})(command=command) as client:
         assert await asyncio.wait_for(client.process.wait(), GONE_S) == 2
         assert "standard input and output are needed" in await client.errors()
+
+
+async def test_a_front_finds_its_daemon_through_loopback_and_finds_the_next_one_too(cold: Fronts) -> None:
+    cold.env["AGENT_GRAPH_DOOR"] = "loopback"
+    async with cold() as client, cold() as other:
+        await client.ready()
+        run_id = await _gated_run(client)
+        first, door = cold.pid, cold.folder / "mcp.door"
+        before = door.read_bytes()
+        os.kill(first, signal.SIGKILL)
+        await other.ready()
+        waited = await other.tool(1, "graph_run_get", run_id=run_id)
+        assert waited["data"]["status"] == "waiting"
+        assert (await client.tool(2, "graph_list"))["ok"]
+        assert cold.pid != first
+        assert door.read_bytes() != before
+        assert not list(cold.folder.glob("*.sock"))

@@ -28,7 +28,9 @@ OURS = {
     "agent_graph", "agent_graph.mcp_server", "agent_graph.mcp_server.hello", "agent_graph.mcp_server.instructions",
     "agent_graph.mcp_server.proxy", "agent_graph.mcp_server.proxy_arguments", "agent_graph.mcp_server.proxy_book",
     "agent_graph.mcp_server.proxy_facts", "agent_graph.mcp_server.proxy_link", "agent_graph.tools",
-    "agent_graph.tools.socket_address", "agent_graph.cli", "agent_graph.cli.main", "agent_graph.mcp_server.legacy",
+    "agent_graph.mcp_server.proxy_client", "agent_graph.system", "agent_graph.system.modules",
+    "agent_graph.system.processes", "agent_graph.tools.socket_address", "agent_graph.cli", "agent_graph.cli.main",
+    "agent_graph.mcp_server.legacy",
 }  # fmt: skip
 LOADED = """
 import sys

@@ -3,18 +3,48 @@
 
 const byId = (id) => document.getElementById(id);
 
+// Says above all else on the page that it does not go on by itself any more.
+function stale(why) {
+  const said = byId("stale") || document.createElement("p");
+  const link = document.createElement("a");
+  said.id = "stale";
+  said.className = "news";
+  said.setAttribute("role", "alert");
+  link.href = location.href;
+  link.textContent = "Load it anew";
+  byId("main").prepend(said);
+  said.replaceChildren(why + " ", link);
+}
+
 // Listens while the page is in front: a browser has few connections to one server, and all its pages share them.
 function listen(address, handlers) {
   let source = null;
   let over = false;
 
+  function end() {
+    over = true;
+    source.close();
+    if (handlers.left) handlers.left();
+  }
+
   function open() {
+    let lost = false;
     source = new EventSource(address());
     for (const [name, handle] of Object.entries(handlers.on)) source.addEventListener(name, handle);
-    source.addEventListener("end", () => {
-      over = true;
-      source.close();
-      if (handlers.left) handlers.left();
+    source.addEventListener("end", end);
+    source.addEventListener("gone", () => {
+      end();
+      stale("You are logged out.");
+    });
+    source.addEventListener("error", () => {
+      lost = true;
+      if (source.readyState !== EventSource.CLOSED) return; // the browser asks again by itself
+      end();
+      stale("This page is kept up to date no longer.");
+    });
+    source.addEventListener("open", () => {
+      if (lost && handlers.back) handlers.back();
+      lost = false;
     });
   }
 
@@ -79,7 +109,7 @@ function followRun(element) {
       name.className = "meta";
       name.textContent = firing + (kind === "text" ? "" : ", " + kind);
       const words = document.createElement("pre");
-      words.className = "value";
+      words.className = "value prose";
       piece.append(name, words);
       byId("texts").append(piece);
       texts.set(key, { firing, piece, words });
@@ -88,16 +118,18 @@ function followRun(element) {
     byId("streamed").hidden = false;
   };
 
-  listen(() => path + "?from=" + next, { on: { event, delta, standing: put("standing"), outcome: put("outcome"), drawing: put("drawing") }, left: () => forget(null) });
+  const on = { event, delta, standing: put("standing"), outcome: put("outcome"), drawing: put("drawing") };
+  listen(() => path + "?from=" + next, { on, left: () => forget(null) });
 }
 
 function followChanges(element) {
   const changed = async () => {
     const list = byId("list");
     if (list && !list.contains(document.activeElement)) {
-      const answer = await fetch(location.href, { redirect: "error" });
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("list");
-      if (answer.ok && fresh) {
+      const answer = await fetch(location.href, { redirect: "error" }).catch(() => null); // nobody is logged in
+      const html = answer && answer.ok ? await answer.text() : "";
+      const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("list");
+      if (fresh) {
         if (fresh.textContent === list.textContent) return;
         list.replaceChildren(...fresh.childNodes);
         element.textContent = "The list was brought up to date.";

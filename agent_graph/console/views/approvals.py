@@ -36,7 +36,7 @@ async def inbox(desk: Desk, request: Request) -> Response:
 
 async def live(desk: Desk, request: Request) -> Response:
     """A stream that says when what waits has changed."""
-    return changes(desk, of=APPROVALS)
+    return changes(desk, of=APPROVALS, run_id=request.query_params.get("run", ""))
 
 
 async def shown(desk: Desk, request: Request) -> Response:

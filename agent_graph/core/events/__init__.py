@@ -26,6 +26,7 @@ from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, Budget
 from agent_graph.core.events.firings import (
     AnswerGiven,
     CacheHit,
+    EvidenceChecked,
     FiringCancelled,
     JoinClosed,
     LoopExhausted,
@@ -71,6 +72,7 @@ __all__ = [
     "BranchFailed",
     "CacheHit",
     "Event",
+    "EvidenceChecked",
     "FACTS",
     "Fact",
     "FactType",
@@ -126,11 +128,11 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        RunForked, NodeStarted, ModelAnswered, CacheHit, AnswerGiven, ToolCalled, ToolAnswered, NodeFinished,
-        NodeFailed, NodeRetried, RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed,
-        BranchFailed, FrameFailed, FiringCancelled, GatePlaced, ApprovalOpened, ApprovalVoted, ApprovalReminded,
-        ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused,
-        TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
+        RunForked, NodeStarted, ModelAnswered, CacheHit, AnswerGiven, ToolCalled, ToolAnswered, EvidenceChecked,
+        NodeFinished, NodeFailed, NodeRetried, RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed,
+        JoinClosed, BranchFailed, FrameFailed, FiringCancelled, GatePlaced, ApprovalOpened, ApprovalVoted,
+        ApprovalReminded, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
+        BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

@@ -90,6 +90,17 @@ class ToolAnswered(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceChecked(Fact):
+    """What an answer cites was compared with the sources as they were captured; the fields of `EvidenceAnswer`."""
+
+    type: ClassVar[str] = "evidence_checked"
+    firing: str
+    witnesses: tuple[JsonObject, ...] = ()
+    problems: tuple[JsonObject, ...] = ()
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFinished(Fact):
     """A firing is done: what it wrote and where its tokens go.
 

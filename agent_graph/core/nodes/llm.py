@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le, Len
 
-from agent_graph.core import chat, mending, model_options, schema, tool_loop
+from agent_graph.core import chat, evidence, mending, model_options, schema, tool_loop
 from agent_graph.core.chat import Message
-from agent_graph.core.effects import Answer, CallModel, CallTool, Done, ModelAnswer
+from agent_graph.core.effects import Answer, CallModel, CallTool, CheckEvidence, Done, EvidenceAnswer, ModelAnswer
 from agent_graph.core.graph import Node
 from agent_graph.core.images import MOST_IMAGES
 from agent_graph.core.issues import Issue, pointer
@@ -83,7 +83,7 @@ class Config(NodeConfig):
     """Take the answer recorded for the same call: same model, prompt, options and form, asked for by the same client.
     Where the model draws (no `seed`, and no `temperature` of 0), by the same firing of the same node too."""
     evidence_required: bool = False
-    """The answer has to name its evidence."""
+    """The answer has to have `claims`, each with the words of a captured source it rests on, which are looked up."""
 
     def __post_init__(self) -> None:
         NodeConfig.__post_init__(self)
@@ -93,10 +93,7 @@ class Config(NodeConfig):
 
 
 CHOOSES: Final = False
-UNAVAILABLE: Final = {
-    **UNAVAILABLE_EVERYWHERE,
-    "evidence_required": "nothing checks evidence yet",
-}
+UNAVAILABLE: Final = UNAVAILABLE_EVERYWHERE
 _DURATION: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|ms|s|m|h))+|0")
 
 
@@ -123,6 +120,8 @@ def check(node_id: str, config: Config, limits: Limits = DEFAULTS) -> Sequence[I
     if config.output_schema is not None:
         issues += schema.check(config.output_schema, "/output_schema", node_id=node_id, limits=limits)
         issues += schema.unbounded(config.output_schema, "/output_schema", node_id=node_id)
+    if config.evidence_required:
+        issues += evidence.issues(config.output_schema, json_mode=config.json_mode, node_id=node_id)
     return issues + model_options.issues(config.options, config, node_id=node_id)
 
 
@@ -176,34 +175,56 @@ def writes_current(config: Config) -> bool:
     return not config.output_key
 
 
-def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallModel | CallTool:
-    """Calls the model, then the tools it wants called, reads its answer, and has that mended at most `repair` times.
+def step(node: Node, values: Values, answers: Sequence[Answer]) -> Done | CallModel | CallTool | CheckEvidence:
+    """Calls the model, then the tools it wants called, reads its answer, has what that cites compared with the sources,
+    and has it mended at most `repair` times.
 
     Raises `NodeFailure` PROMPT_VALUE_MISSING, IMAGE_INVALID and VALUE_TOO_LARGE before any call; MODEL_BAD_REPLY
-    afterwards, with `reason` empty, length, json, schema or tools and the beginning of the text in its details;
-    PROMPT_TRUNCATED where `on_length` says so; MAX_TOOL_ROUNDS_EXCEEDED.
+    afterwards, with `reason` empty, length, json, schema, evidence or tools and the beginning of the text in its
+    details; PROMPT_TRUNCATED where `on_length` says so; MAX_TOOL_ROUNDS_EXCEEDED.
     """
     config: Config = node.config
     if len(answers) == 1 and isinstance(only := answers[0], ModelAnswer) and not only.tool_calls:
         value, unfit = mending.read(node, values.limits, only)
-        if unfit is None:  # nearly always: what was asked need not be made up again
+        if unfit is None and not config.evidence_required:  # nearly always: what was asked need not be made up again
             return _done(config, values, only, value, refused=[])
     limit = values.limits.prompt_bytes
     talk = tool_loop.Talk(_call(node, values), most_rounds=config.max_tool_rounds, most_bytes=limit)
     refused: list[JsonObject] = []
+    last: tuple[ModelAnswer, JsonValue] | None = None
     for answer in answers:
-        if talk.take(answer) or not isinstance(answer, ModelAnswer):
+        if isinstance(answer, EvidenceAnswer) and last is not None:
+            (said, value), last = last, None
+            unfit = mending.unproven(answer.problems)
+        elif talk.take(answer) or not isinstance(answer, ModelAnswer):
             continue
-        value, unfit = mending.read(node, values.limits, answer)
+        else:
+            said = answer
+            value, unfit = mending.read(node, values.limits, answer)
+            if unfit is None and config.evidence_required:
+                unfit = mending.unproven(evidence.cited(value)[1])
+                if unfit is None:
+                    last = said, value
+                    continue
         if unfit is None:
-            return _done(config, values, answer, value, refused=refused)
-        mended = mending.asked_again(talk.call, answer, unfit, limit=limit)
-        if len(refused) >= config.repair or mended is None:
-            said = "; ".join(unfit.problems) + (f" (it was asked to mend {len(refused)} before)" if refused else "")
-            mending.fail(node, answer, unfit.reason, said, problems=unfit.problems, refused_before=refused)
-        refused.append(mending.refused(answer, unfit))
-        talk.call = replace(mended, format=_format(config), tools=())
+            return _done(config, values, said, value, refused=refused)
+        talk.call = _mended(node, talk.call, said, unfit, refused=refused, limit=limit)
+        refused.append(mending.refused(said, unfit))
+    if last is not None:
+        return CheckEvidence(evidence.cited(last[1])[0])
     return talk.wanted[0] if talk.wanted else talk.call
+
+
+def _mended(
+    node: Node, call: CallModel, answer: ModelAnswer, unfit: mending.Unfit, *, refused: list[JsonObject], limit: int
+) -> CallModel:
+    """The call that has an answer mended; raises MODEL_BAD_REPLY where that was done often enough."""
+    mended = mending.asked_again(call, answer, unfit, limit=limit)
+    if len(refused) >= node.config.repair or mended is None:
+        said = "; ".join(unfit.problems) + (f" (it was asked to mend {len(refused)} before)" if refused else "")
+        codes: JsonObject = {"codes": list(unfit.codes)} if unfit.codes else {}
+        mending.fail(node, answer, unfit.reason, said, problems=unfit.problems, refused_before=refused, **codes)
+    return replace(mended, format=_format(node.config), tools=())
 
 
 def _format(config: Config) -> JsonObject | Literal["json"] | None:
@@ -224,6 +245,7 @@ def _call(node: Node, values: Values) -> CallModel:
         idle_timeout_ms=config.idle_timeout_ms,
         tools=tool_loop.offered(config.tools),
         cache=config.cache,
+        cites=config.evidence_required,
     )
 
 

@@ -12,11 +12,13 @@ from typing import Final
 from starlette.types import Scope
 
 from agent_graph import __version__
+from agent_graph.system.modules import optional
 from agent_graph.tools.deps import Deps
 
 MEDIA_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 ROUTES: Final = ("/mcp", "/healthz", "/metrics", "/.well-known")
 STATUSES: Final = ("accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
+STATM: Final = Path("/proc/self/statm")
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS"})
 
 
@@ -53,21 +55,24 @@ async def text(deps: Deps, requests: Requests, *, sessions: int) -> str:
         ),
         *_metric("sessions", "gauge", "Sessions of the protocol that are open.", {"": sessions}),
         *_metric("uptime_milliseconds", "gauge", "Since the start.", {"": deps.clock.now_ms() - deps.started_at_ms}),
-        *_metric("resident_memory_bytes", "gauge", "Memory of the process.", {"": rss_bytes()}),
+        *_metric("resident_memory_bytes", "gauge", "Memory of the process.", _known(rss_bytes())),
     ]  # fmt: skip
     return "\n".join([*lines, "# EOF", ""])
 
 
-def rss_bytes() -> int:
-    """Resident memory of this process; where the system does not tell, the most it has been."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        import resource
+def rss_bytes() -> int | None:
+    """Resident memory of this process; where the system does not tell, the most it has been, or None."""
+    page, resource = getattr(os, "sysconf", None), optional("resource")
+    if page is not None and STATM.exists():
+        return int(STATM.read_text(encoding="ascii").split()[1]) * int(page("SC_PAGE_SIZE"))
+    if resource is None:
+        return None
+    most = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return most if sys.platform == "darwin" else most * 1024
 
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
-    return pages * os.sysconf("SC_PAGE_SIZE")
+
+def _known(value: int | None) -> dict[str, int]:
+    return {} if value is None else {"": value}
 
 
 def _info() -> Iterator[str]:

@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol
 import uvicorn
 
 from agent_graph.errors import AddressInUse, AddressNotAllowed, AgentGraphError, DataDirLocked
-from agent_graph.mcp_server.serve import end_soon, on_signal, say
+from agent_graph.mcp_server.serve import end_soon, say
 from agent_graph.settings import Settings
 from agent_graph.settings.http import HttpSettings
+from agent_graph.system.event_loop import on_signal
 from agent_graph.tools.deps import Deps
 
 CLOSING_S: Final = 2

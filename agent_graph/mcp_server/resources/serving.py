@@ -9,6 +9,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from agent_graph.engine import templates
+from agent_graph.mcp_server.apps import serving as apps
 from agent_graph.mcp_server.calling import Context, caller_of
 from agent_graph.mcp_server.faults import protocol_error, refuse_cursor
 from agent_graph.mcp_server.resources import pages
@@ -28,7 +29,9 @@ def serve(server: Server[Any], deps: Deps) -> None:
 
     async def list_resources(context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
         refuse_cursor(params)
-        return types.ListResourcesResult(resources=[*static_resources(), *await recent(deps, caller_of(context))])
+        shown = [apps.listed()] if apps.declared(context) else []
+        found = [*static_resources(), *shown, *await recent(deps, caller_of(context))]
+        return types.ListResourcesResult(resources=found)
 
     async def list_forms(
         context: Context, params: types.PaginatedRequestParams
@@ -38,6 +41,8 @@ def serve(server: Server[Any], deps: Deps) -> None:
 
     async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
+        if uri == apps.APPROVAL:
+            return apps.read()
         try:
             found = await read(deps, uri, caller=caller_of(context))
         except Unreadable as unread:

@@ -318,7 +318,3 @@ def test_an_unknown_option_is_a_warning_with_the_likely_one() -> None:
     (issue,) = llm.check("n", llm.Config(options={"temprature": 1}))
     assert issue.severity == "warning"
     assert 'did you mean "temperature"?' in issue.message
-
-
-def test_what_nothing_acts_on_yet_is_named() -> None:
-    assert {"evidence_required"} <= set(llm.UNAVAILABLE)

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import asyncio.selector_events
 import asyncio.unix_events
+import builtins
 import errno
 import fcntl
+import importlib
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
 import types
-from typing import Any, NoReturn
+from typing import Any
 
-MODULES = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
+MODULES = {name: importlib.import_module(name) for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty")}
 GONE: dict[Any, tuple[str, ...]] = {
     asyncio: ("open_unix_connection", "start_unix_server"),
     os: (
@@ -51,22 +54,32 @@ def _locking(descriptor: int, mode: int, count: int) -> None:
         raise PermissionError(errno.EACCES, "somebody else has locked it") from None
 
 
-def _absent(*given: Any) -> NoReturn:
-    raise NotImplementedError
+def _imported(name: str, into: Any = None, *more: Any, **named: Any) -> Any:
+    """What others import: they ask which system this is, and it still says Linux."""
+    ours = into is None or str(into.get("__name__")).startswith("agent_graph")
+    return MODULES[name] if name in MODULES and not ours else _import(name, into, *more, **named)
 
 
+_import = builtins.__import__
+builtins.__import__ = _imported
 msvcrt: Any = types.ModuleType("msvcrt")
 msvcrt.LK_UNLCK, msvcrt.LK_NBLCK, msvcrt.LK_NBRLCK = 0, 2, 4
 msvcrt.locking = _locking
 msvcrt.setmode = lambda descriptor, flags: flags
 
-_unix_events, _base_events = asyncio.unix_events, asyncio.selector_events
-for loop, names in (
-    (_unix_events._UnixSelectorEventLoop, ("add_signal_handler", "remove_signal_handler")),
-    (_base_events.BaseSelectorEventLoop, ("add_reader", "remove_reader", "add_writer", "remove_writer")),
-):
-    for name in names:
-        setattr(loop, name, _absent)
+_unix, _base = asyncio.unix_events._UnixSelectorEventLoop, asyncio.selector_events.BaseSelectorEventLoop
+GONE[_unix] = ("add_signal_handler", "remove_signal_handler")
+GONE[_base] = ("add_reader",)
+_free = os.statvfs
+
+
+def _disk_usage(path: Any) -> Any:
+    found = _free(path)
+    sizes = (found.f_blocks, found.f_blocks - found.f_bfree, found.f_bavail)
+    return shutil._ntuple_diskusage(*(blocks * found.f_frsize for blocks in sizes))
+
+
+shutil.disk_usage = _disk_usage
 socket.socketpair = _socketpair  # type: ignore[assignment]
 for place, names in GONE.items():
     for name in names:
