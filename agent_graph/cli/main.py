@@ -86,6 +86,7 @@ def commands() -> typer.Typer:
         keeping,
         keys,
         notifying,
+        receipts,
         replaying,
         running,
         runs,
@@ -103,8 +104,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, forking, replaying, witnesses, approvals, approvers,
-        keys, keeping, notifying, serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, receipts, forking, replaying, witnesses, approvals,
+        approvers, keys, keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)
