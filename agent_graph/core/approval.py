@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from agent_graph.core import events as e
-from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.deciding import how_to_decide
 from agent_graph.core.editing import edited
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
-from agent_graph.core.run import Gate, Run
+from agent_graph.core.run import OF_THE_RUN, Gate, Run
 from agent_graph.errors import (
     ApprovalAlreadyDecided,
     ApprovalAlreadyVoted,
@@ -217,7 +216,7 @@ def _plain(name: str) -> str:
 
 
 def _asks(run: Run, gate: Gate) -> bool:
-    if gate.firing == ON_BUDGET:
+    if gate.firing in OF_THE_RUN:
         return True
     firing = run.firing(gate.firing)
     return firing is not None and firing.approval_id == gate.approval_id

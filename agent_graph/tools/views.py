@@ -41,6 +41,8 @@ def run_row(row: RunRow) -> JsonObject:
     }  # fmt: skip
     if row.principal:
         body["principal"] = row.principal
+    if row.forked_from:
+        body["forked_from"] = row.forked_from
     if row.error is not None:
         body["error"] = row.error
     return body
@@ -60,6 +62,8 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
     }  # fmt: skip
     if row.principal:
         body["principal"] = row.principal
+    if row.forked_from:
+        body["forked_from"] = row.forked_from
     if row.pinned:
         body["pinned"] = True
     if row.first_seq:
