@@ -86,6 +86,7 @@ def commands() -> typer.Typer:
         keys,
         notifying,
         replaying,
+        reporting,
         running,
         runs,
         serving,
@@ -102,8 +103,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, replaying, witnesses, approvals, approvers, keys,
-        keeping, notifying, serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, replaying, reporting, witnesses, approvals, approvers,
+        keys, keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

@@ -11,7 +11,9 @@ from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.drawing import drawn
 from agent_graph.console.rendering import fragment, page
 from agent_graph.console.streaming import RUNS, Part, changes, run_stream
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL
+from agent_graph.tools import registry
 
 STATUSES: Final = ("accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
 ROWS: Final = 50
@@ -48,6 +50,22 @@ async def shown(desk: Desk, request: Request) -> Response:
     return page(
         "run.html", desk=desk, run=run, damage=damage, happened=happened, since=since, began_ms=run["started_at_ms"],
         ended=run["status"] in TERMINAL, drawing=await _drawing(desk, run_id), now_ms=desk.deps.clock.now_ms(),
+    )  # fmt: skip
+
+
+async def report(desk: Desk, request: Request) -> Response:
+    """A page of the run to be kept; as a file, since its style is in it and the console lets none of that in."""
+    from agent_graph.console.report.making import made
+
+    run_id = request.path_params["run_id"]
+
+    async def ask(tool: str, arguments: JsonObject) -> Any:
+        return await registry.call(desk.deps, tool, arguments, caller=desk.caller, whole=True)
+
+    page_of_it, told = await made(ask, run_id, now_ms=desk.deps.clock.now_ms())
+    return Response(
+        page_of_it.encode("utf-8", "replace"), media_type="text/html; charset=utf-8",
+        headers={"content-disposition": f'attachment; filename="{told.run["run_id"]}.html"'},
     )  # fmt: skip
 
 
