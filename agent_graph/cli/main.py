@@ -85,6 +85,7 @@ def commands() -> typer.Typer:
         keeping,
         keys,
         notifying,
+        receipts,
         replaying,
         reporting,
         running,
@@ -103,8 +104,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, replaying, reporting, witnesses, approvals, approvers,
-        keys, keeping, notifying, serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, receipts, replaying, reporting, witnesses, approvals,
+        approvers, keys, keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

@@ -27,7 +27,7 @@ STATIC: Final = Path(__file__).parent / "static"
 FILES: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
 HEADERS: Final = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",

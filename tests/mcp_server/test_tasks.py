@@ -85,7 +85,7 @@ async def test_a_call_that_would_wait_becomes_a_task_whose_id_is_the_runs() -> N
 async def test_the_server_says_that_it_knows_tasks() -> None:
     async with opened() as deps, asking(deps) as wire:
         discovered = (await wire.ask("server/discover"))["result"]
-        assert discovered["capabilities"]["extensions"] == {EXTENSION: {}}
+        assert discovered["capabilities"]["extensions"][EXTENSION] == {}
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"io.example/other": {}}}, {"elicitation": {"form": {}}}])

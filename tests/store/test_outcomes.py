@@ -80,8 +80,9 @@ async def test_runs_that_ended_before_there_were_counts_are_counted(path: Path) 
         await store.runs.commit(done("run-2", usage=UNKNOWN, took_ms=60))
         counted = await store.outcomes.of_own_graphs()
     with sqlite3.connect(path) as older:
-        for table in ("outcomes", "origins", "outbox", "told"):
+        for table in ("outcomes", "origins", "outbox", "told", "witness_uses", "witnesses"):
             older.execute(f"DROP TABLE {table}")
+        older.execute("ALTER TABLE runs DROP COLUMN seal")
         older.execute("PRAGMA user_version = 6")
     older.close()
     async with await open_store(path) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -101,7 +102,8 @@ async def _run(desk: Desk, run_id: str, *, include_state: bool = True) -> tuple[
 async def _drawing(desk: Desk, run_id: str) -> Any:
     """The run's graph, marked by how it went; None where that can be told no longer."""
     try:
-        return drawn(await desk.ask("graph_render", {"run_id": run_id, "format": "json"}, whole=True))
+        graph = await desk.ask("graph_render", {"run_id": run_id, "format": "json"}, whole=True)
+        return await asyncio.to_thread(drawn, graph)
     except Turned as turned:
         if turned.code == "RUN_NOT_FOUND":
             raise
