@@ -140,7 +140,7 @@ async def test_large_texts_are_cut_and_say_so() -> None:
         html, told_of = await report(tools, run["run_id"])
     text = Page(html).text
     assert "Cut: 20,000 of 120,000 characters." in text  # the result
-    assert len(re.findall(r"Cut: the event that holds it has 12\d,\d{3} bytes", text)) == 1  # the step
+    assert len(re.findall(r"Cut: the event that holds it has 24\d,\d{3} bytes", text)) == 1  # the step
     assert len(re.findall(r"Cut: the event that holds it has 6\d,\d{3} bytes", text)) == 1  # the input
     told_of.run["final_state"] = "<b>" * 1_700_000
     assert len(as_page(told_of, now_ms=0)) < 500_000
