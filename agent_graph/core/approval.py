@@ -125,10 +125,11 @@ def _check_open(run: Run, gate: Gate, now_ms: int) -> None:
 
 
 def _check_voter(run: Run, gate: Gate, ballot: Ballot) -> None:
+    how = how_to_decide(
+        gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions, console=ballot.console,
+        self_approval=gate.self_approval,
+    )  # fmt: skip
     if gate.channels and ballot.via not in gate.channels:
-        how = how_to_decide(
-            gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions, console=ballot.console
-        )
         message = f"this gate takes no decision that comes by {ballot.via}: {how}"
         raise ApprovalChannelNotAllowed(
             message, approval_id=gate.approval_id, via=ballot.via, channels=list(gate.channels), how_to_decide=how
@@ -139,12 +140,12 @@ def _check_voter(run: Run, gate: Gate, ballot: Ballot) -> None:
         raise ApprovalDecisionNotAllowed(
             message, approval_id=gate.approval_id, allowed_decisions=list(gate.allowed_decisions)
         )
-    if not gate.self_approval and _started(run, ballot):
+    if not gate.self_approval and started(run, ballot):
         message = "whoever started the run may not decide this; somebody else has to, under a name of their own"
-        raise ApprovalSelfDecision(message, approval_id=gate.approval_id)
+        raise ApprovalSelfDecision(message, approval_id=gate.approval_id, how_to_decide=how)
 
 
-def _started(run: Run, ballot: Ballot) -> bool:
+def started(run: Run, ballot: Ballot) -> bool:
     """Whether a ballot comes from whoever started the run, as far as anybody can tell.
 
     Names decide where they are known; where nobody was authenticated, so does the program: what an assistant has

@@ -106,10 +106,16 @@ def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
     if row.closed_at_ms is not None:
         body["closed_at_ms"] = row.closed_at_ms
     if row.status == "pending":
-        body["how_to_decide"] = how_to_decide(
-            row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console
-        )
+        body["how_to_decide"] = way_to_decide(row, console=console)
     return body
+
+
+def way_to_decide(row: ApprovalRow, *, console: str) -> str:
+    """How a person can decide a pending approval, in words for whoever asks."""
+    return how_to_decide(
+        row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console,
+        self_approval=row.self_approval,
+    )  # fmt: skip
 
 
 def event(stored: StoredEvent, *, duration_ms: int | None = None) -> JsonObject:
