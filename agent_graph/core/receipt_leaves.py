@@ -8,7 +8,7 @@ from agent_graph.core import events as e
 from agent_graph.core import images
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
-from agent_graph.core.record import place_of, seen
+from agent_graph.core.record import cited_by, place_of, seen
 from agent_graph.core.run import Run
 from agent_graph.core.step import call_of
 
@@ -76,6 +76,8 @@ class Leaves:
             leaf["calls"] = calls
         if tools := self._tools.pop(path, None):
             leaf["tools"] = [*tools]
+        if witnesses := cited_by(firing):
+            leaf["evidence"] = [*witnesses]
         if tags := getattr(node.config, "requirements", None):
             leaf["requirements"] = [str(tag) for tag in tags]
         return leaf

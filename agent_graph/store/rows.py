@@ -59,6 +59,8 @@ class RunRow:
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
     principal: str = ""
     """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
+    forked_from: JsonObject = field(default_factory=dict)
+    """{run_id, seq} of what a fork begins with. Only the commit that makes the run looks at it, too."""
 
 
 @dataclass(frozen=True, slots=True)

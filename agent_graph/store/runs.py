@@ -53,8 +53,8 @@ PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
 INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, status,
-                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
@@ -253,6 +253,7 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
     rest = (
         run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
+        json_text(run.forked_from) if run.forked_from else None,
     )  # fmt: skip
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 

@@ -249,6 +249,14 @@ class SeenSupervisor:
             started_as=started_as, budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
 
+    async def begin(
+        self, graph: Graph, run: Run, log: Sequence[Event], *, answer: Callable[[RunRow], Answered] | None = None,
+        key: str = "",
+    ) -> RunRow:  # fmt: skip
+        if run.principal != self._caller.principal:
+            raise _operators()
+        return await self._supervisor.begin(graph, run, log, answer=answer, key=key)
+
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
         return self._supervisor.check(graph, value, budgets=budgets)
 
