@@ -19,9 +19,10 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
-from agent_graph.engine.keys import KeyRing, open_keys
+from agent_graph.engine.keys import KeyRing, keys_of, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.log_redaction import redacted_logs
+from agent_graph.engine.look_over import LookOver
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.outbox import Outbox
@@ -96,6 +97,8 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
+            opened.push_async_callback(LookOver(store).aclose)
+        if serve:
             retention = Retention(store, clock, _policy(settings))
             opened.push_async_callback(retention.stop)
             retention.watch()
@@ -157,8 +160,9 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
         about_store, newest_ms = await store(
-            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe()
-        )
+            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe(),
+            ring=keys_of(settings.data_dir, settings.integrity_key_path),
+        )  # fmt: skip
         found += about_store
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]
@@ -207,7 +211,9 @@ async def _open_store(
         reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
         keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
-        store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
+        store = await open_store(
+            settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock, ring=None if keyless else keys
+        )
     opened.push_async_callback(store.aclose)
     return store, lock, keys
 

@@ -206,6 +206,17 @@ def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: 
     return ring
 
 
+def keys_of(folder: Path, path: Path | None = None) -> KeyRing | None:
+    """The key ring of a folder to check with, as it is; None where it was begun without a key, or not at all. Raises
+    what `open_keys` raises."""
+    book = files.read_book(folder)
+    if book is None or book["mode"] == files.KEYLESS:
+        return None
+    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring.load()
+    return ring
+
+
 def _begin(folder: Path, place: Path, *, keyless: bool, make: bool, now_ms: int) -> dict[str, Any]:
     """Settle for good whether the folder has a key, and make it where it is the folder's own."""
     book: dict[str, Any] = {"version": 1, "mode": files.KEYLESS if keyless else files.KEYED, "sealing": "", "keys": {}}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import StoreCorrupt
 from agent_graph.store.rows import (  # told from here too
     TERMINAL,
     AlreadyAnswered,
@@ -328,6 +329,10 @@ class Store(Protocol):
     def check(self) -> None:
         """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed
         or replaced, `DataDirLocked` when its folder's lock was. Then no write goes well any more."""
+        ...
+
+    def damaged_rows(self) -> AsyncIterator[StoreCorrupt]:
+        """Look over every row, in steps that let others read; a refusal for each that is not what was written."""
         ...
 
     async def aclose(self) -> None: ...

@@ -29,6 +29,8 @@ class GraphRow:
     compiled: JsonObject = field(default_factory=dict)
     origin: tuple[str, str] | None = None
     """Id and version of the template it is made of; read back by nothing but `OutcomeStore`."""
+    damaged: bool = False
+    """It is not what was written, and only its id and version are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class RunRow:
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
     principal: str = ""
     """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
+    damaged: bool = False
+    """The row is not what was written, and only its id is told; `error` says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Outcome:
     last_at_ms: int
     template_version: str = ""
     """Of the template that was asked about."""
+    damaged: bool = False
+    """The row is not what was written: its counts are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,8 @@ class ApprovalRow:
     original: JsonValue = None
     """The subject before it was edited."""
     closed_at_ms: int | None = None
+    damaged: bool = False
+    """The row is not what was written, and only its id and its run's are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,8 @@ class TokenRow:
     created_at_ms: int
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
+    damaged: bool = False
+    """The row is not what was written; it lets nobody in."""
 
 
 @dataclass(frozen=True, slots=True)
