@@ -21,6 +21,9 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
 """One envelope for all tools. Only ``ok`` is required, so that refusals fit in clients that check them too. It is
 repeated for every tool of the list, hence as short as can be."""
 
+UNSAID: Final = (("default", ""), ("additionalProperties", True))
+"""Says nothing: who leaves out what is not required means the empty text, and an object is open unless it is closed."""
+
 
 def input_schema(params: type[BaseModel]) -> JsonObject:
     """The schema of a tool's arguments: references resolved in place, without titles, closed to unknown names."""
@@ -47,6 +50,8 @@ def _plain(schema: Any, definitions: Mapping[str, Any]) -> JsonValue:
     for key, value in schema.items():
         if key == "properties":
             plain[key] = {name: _plain(item, definitions) for name, item in value.items()}
+        elif (key, value) in UNSAID:
+            continue
         elif key in ("default", "enum", "const", "examples"):
             plain[key] = value
         elif key not in ("title", "$defs"):

@@ -6,18 +6,18 @@ import sqlite3
 from functools import partial
 from typing import Final
 
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.db import Database
 
 MOST_ANSWERS: Final = 10_000
 
 # which event holds the answer
 FIND: Final = f"""
-SELECT runs.run_id, answers.seq, {seals.holds("answers")} FROM answers JOIN runs USING (run_no) WHERE key = ?"""
+SELECT runs.run_id, answers.seq, {row_seals.holds("answers")} FROM answers JOIN runs USING (run_no) WHERE key = ?"""
 # remembers one, as the newest
 REMEMBER: Final = """
-INSERT OR REPLACE INTO answers (answer_no, key, run_no, seq, seal)
-SELECT (SELECT coalesce(max(answer_no), 0) + 1 FROM answers), ?1, run_no, ?2, row_seal('answers.seal', ?1, ?3, ?2)
+INSERT OR REPLACE INTO answers (answer_no, key, run_no, seq, row_seal)
+SELECT (SELECT coalesce(max(answer_no), 0) + 1 FROM answers), ?1, run_no, ?2, row_seal('answers.row_seal', ?1, ?3, ?2)
 FROM runs WHERE run_id = ?3"""
 # forgets those that are too many, oldest first
 FORGET: Final = "DELETE FROM answers WHERE answer_no <= (SELECT max(answer_no) FROM answers) - ?"
@@ -44,7 +44,7 @@ def _find(key: str, connection: sqlite3.Connection) -> tuple[str, int] | None:
         return None
     run_id, seq, holds = found
     if not holds:
-        raise seals.damaged("answers", key)
+        raise row_seals.damaged("answers", key)
     return str(run_id), int(seq)
 
 

@@ -16,19 +16,20 @@ from agent_graph.store.db import Database
 
 # keeps an approval as it is now; its place in the list stays
 KEEP: Final = """
-INSERT INTO approvals (approval_id, run_no, status, created_at_ms, expires_at_ms, audience, body, seal)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('approvals.seal', ?1, ?8, ?3, ?4, ?5, ?6, ?7))
+INSERT INTO approvals (approval_id, run_no, status, created_at_ms, expires_at_ms, audience, body, row_seal)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('approvals.row_seal', ?1, ?8, ?3, ?4, ?5, ?6, ?7))
 ON CONFLICT (approval_id) DO UPDATE
-SET status = excluded.status, expires_at_ms = excluded.expires_at_ms, body = excluded.body, seal = excluded.seal"""
+SET status = excluded.status, expires_at_ms = excluded.expires_at_ms, body = excluded.body,
+    row_seal = excluded.row_seal"""
 # approvals with the status they have at :now_ms, oldest first
 LIST: Final = """
-SELECT *, row_holds(seal, 'approvals.seal', approval_id, run_id, stored_status, created_at_ms, expires_at_ms, audience,
-                    body)
+SELECT *, row_holds(row_seal, 'approvals.row_seal', approval_id, run_id, stored_status, created_at_ms, expires_at_ms,
+                    audience, body)
 FROM (
     SELECT a.approval_no, a.approval_id, r.run_id, a.created_at_ms, a.expires_at_ms, a.audience, a.body,
         CASE WHEN a.status = 'pending' AND a.expires_at_ms <= :now_ms THEN 'expired' ELSE a.status END AS status,
-        a.status AS stored_status, r.principal, r.graph_id, a.seal
-    FROM approvals AS a JOIN runs AS r USING (run_no)
+        a.status AS stored_status, r.principal, r.graph_id, a.row_seal
+    FROM approvals AS a LEFT JOIN runs AS r USING (run_no)
 ) {where} ORDER BY approval_no LIMIT :fetched"""
 IS: Final = "approval_id = :approval_id"
 OF_RUN: Final = "run_id = :run_id"
@@ -129,7 +130,7 @@ def _select(
     conditions: Sequence[str], values: Mapping[str, Any], connection: sqlite3.Connection
 ) -> list[tuple[int, ApprovalRow]]:
     rows = connection.execute(LIST.format(where=where(conditions)), values)
-    return [(row[0], _row(row[1:8]) if row[-1] else _unreadable(str(row[1]), str(row[2]))) for row in rows]
+    return [(row[0], _row(row[1:8]) if row[-1] else _unreadable(str(row[1]), str(row[2] or ""))) for row in rows]
 
 
 def _unreadable(approval_id: str, run_id: str) -> ApprovalRow:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent_graph.store import chain, logs, outbox, seals
+from agent_graph.store import chain, logs, outbox, row_seals
 from agent_graph.store.base import Telling
 from agent_graph.store.connection import Mode, connect, disconnect, on_thread, tune_reader
 from agent_graph.store.migrate import inspect, schema_version
@@ -42,7 +42,7 @@ class Examined:
     """How telling the outside stands."""
 
 
-async def examine(path: Path, *, full: bool, owned: bool, ring: seals.Ring | None = None) -> Examined:
+async def examine(path: Path, *, full: bool, owned: bool, ring: row_seals.Ring | None = None) -> Examined:
     """Check the file, then the chain of events of every run, and the seals over rows with the keys of `ring`.
 
     `full` compares every index with its table; else each page is looked at by itself. `owned` says that a process
@@ -56,7 +56,7 @@ async def examine(path: Path, *, full: bool, owned: bool, ring: seals.Ring | Non
             connection = await connect(path, mode=mode)
             opened.push_async_callback(disconnect, connection)
             await on_thread(connection, tune_reader)
-            await on_thread(connection, partial(seals.register, seals=seals.RowSeals(ring)))
+            await on_thread(connection, partial(row_seals.register, seals=row_seals.RowSeals(ring)))
             return await on_thread(connection, partial(_examine, path, full))
     except sqlite3.Error as error:
         raise store_error(error, path) from error
@@ -79,8 +79,8 @@ def _examine(path: Path, full: bool, connection: sqlite3.Connection) -> Examined
             damaged.append((run_id, found))
     (newest,) = connection.execute(NEWEST).fetchone()
     return Examined(
-        schema, path.stat().st_size, count, events, faults, tuple(damaged), newest or 0,
-        tuple(seals.damaged_rows(connection)), outbox.states(connection),
+        schema, path.stat().st_size, count, events, faults, tuple(damaged), newest if isinstance(newest, int) else 0,
+        tuple(row_seals.damaged_rows(connection)), outbox.states(connection),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from agent_graph.errors import AgentGraphError, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
 from agent_graph.store.connection import WAIT, Job, Synchronous, T, disconnect, on_thread
 from agent_graph.store.guard import Guard
-from agent_graph.store.seals import RowSeals
+from agent_graph.store.row_seals import RowSeals
 from agent_graph.store.sqlite_errors import is_busy, store_error
 
 _TURN_S: Final = 0.001

@@ -18,7 +18,7 @@ from agent_graph.store.check import Examined, examine
 from agent_graph.store.folder import check_folder, file_system, free_bytes
 from agent_graph.store.lock import SILENT_MS, had_database, locked, owner_of, silence_ms
 from agent_graph.store.migrate import schema_version
-from agent_graph.store.seals import Ring
+from agent_graph.store.row_seals import Ring
 from agent_graph.store.sqlite import check_not_gone
 
 LITTLE_ROOM_BYTES: Final = 256 * 2**20

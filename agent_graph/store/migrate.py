@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.errors import StoreForeign, StoreNewer
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.db import BEGIN_WRITE, COMMIT, ROLLBACK
 from agent_graph.store.sqlite_errors import corrupt
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 APPLICATION_ID: Final = 0x41475248
 """Written into the header of every database of ours (the letters AGRH)."""
 
-SEALED_SINCE: Final = 10
+SEALED_SINCE: Final = 12
 """The migration with which rows began to be sealed."""
 _CONTENT: Final = "UPDATE graph_versions SET content = ? WHERE version_no = ?"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -95,8 +95,8 @@ def _seal(connection: sqlite3.Connection) -> None:
     for row_no, spec, compiled in connection.execute(
         "SELECT version_no, spec, compiled FROM graph_versions"
     ).fetchall():
-        connection.execute(_CONTENT, (seals.content(spec, compiled), row_no))
-    count = seals.seal_all(connection)
+        connection.execute(_CONTENT, (row_seals.content(spec, compiled), row_no))
+    count = row_seals.seal_all(connection)
     log.warning("the database was made before rows were sealed: its %d seals are over what was found in it", count)
 
 

@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.base import Notice, Pending, Telling
 from agent_graph.store.columns import json_object, json_text
 from agent_graph.store.db import Database
 
 # one more to tell
 KEEP: Final = """
-INSERT INTO outbox (target, notice_id, at_ms, body, seal)
-VALUES (?1, ?2, ?3, ?4, row_seal('outbox.seal', ?1, ?2, ?3, ?4, 0, 0))"""
+INSERT INTO outbox (target, notice_id, at_ms, body, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('outbox.row_seal', ?1, ?2, ?3, ?4, 0, 0))"""
 # the first whose moment has come; one that is not what was written is never told
 DUE: Final = f"""
 SELECT notice_no, notice_id, at_ms, body, tries FROM outbox WHERE target = ? AND next_at_ms <= ?
-AND {seals.holds("outbox")} ORDER BY notice_no LIMIT 1"""
+AND {row_seals.holds("outbox")} ORDER BY notice_no LIMIT 1"""
 # the moment of the next
-NEXT: Final = f"SELECT min(next_at_ms) FROM outbox WHERE target = ? AND {seals.holds('outbox')}"
+NEXT: Final = f"SELECT min(next_at_ms) FROM outbox WHERE target = ? AND {row_seals.holds('outbox')}"
 # gone from the list, for good or ill
 TAKE: Final = "DELETE FROM outbox WHERE notice_no = ?"
 LATER: Final = f"""
 UPDATE outbox SET tries = tries + 1, next_at_ms = ?1,
-    seal = {seals.resealing("outbox", {"tries": "outbox.tries + 1", "next_at_ms": "?1"})}
+    row_seal = {row_seals.resealing("outbox", {"tries": "outbox.tries + 1", "next_at_ms": "?1"})}
 WHERE notice_no = ?2"""
 # all but the so many newest
 TRIM: Final = """
@@ -40,13 +40,13 @@ SET delivered = delivered + excluded.delivered, given_up = given_up + excluded.g
     failed_at_ms = coalesce(excluded.failed_at_ms, failed_at_ms),
     failure = CASE WHEN excluded.failed_at_ms IS NULL THEN failure ELSE excluded.failure END"""
 # whether what is known of a target is what was written, and the seal over what it has become
-HOLDS: Final = f"SELECT {seals.holds('told')} FROM told WHERE target = ?"
-SEAL: Final = f"UPDATE told SET seal = {seals.seal('told')} WHERE target = ?"
+HOLDS: Final = f"SELECT {row_seals.holds('told')} FROM told WHERE target = ?"
+SEAL: Final = f"UPDATE told SET row_seal = {row_seals.seal('told')} WHERE target = ?"
 # how each target stands
 STATES: Final = f"""
 SELECT target, (SELECT count(*) FROM outbox AS o WHERE o.target = every.target), coalesce(delivered, 0),
     coalesce(given_up, 0), delivered_at_ms, failed_at_ms, coalesce(failure, ''),
-    told.target IS NULL OR {seals.holds("told")}
+    told.target IS NULL OR {row_seals.holds("told")}
 FROM (SELECT target FROM told UNION SELECT DISTINCT target FROM outbox) AS every LEFT JOIN told USING (target)
 ORDER BY target"""
 

@@ -9,7 +9,7 @@ import sqlite3
 from functools import partial
 from typing import Any, Final
 
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.base import Outcome, RunRow
 from agent_graph.store.db import Database
 
@@ -23,21 +23,22 @@ SET runs = runs + 1, llm_calls = llm_calls + excluded.llm_calls, tokens = tokens
     first_at_ms = min(first_at_ms, excluded.first_at_ms), last_at_ms = max(last_at_ms, excluded.last_at_ms)"""
 # whether what was counted so far is what was written, and the seal over what it has become
 WHICH: Final = "graph_id = ?1 AND graph_version = ?2 AND status = ?3 AND code = ?4"
-HOLDS: Final = f"SELECT {seals.holds('outcomes')} FROM outcomes WHERE {WHICH}"
-SEAL: Final = f"UPDATE outcomes SET seal = {seals.seal('outcomes')} WHERE {WHICH}"
+HOLDS: Final = f"SELECT {row_seals.holds('outcomes')} FROM outcomes WHERE {WHICH}"
+SEAL: Final = f"UPDATE outcomes SET row_seal = {row_seals.seal('outcomes')} WHERE {WHICH}"
 # whether some origin is not what was written: then nobody can say which counts belong to what
 DAMAGED_ORIGIN: Final = (
-    f"SELECT graph_id || ' ' || graph_version FROM origins WHERE NOT {seals.holds('origins')} LIMIT 1"
+    f"SELECT graph_id || ' ' || graph_version FROM origins WHERE NOT {row_seals.holds('origins')} LIMIT 1"
 )
+DAMAGED: Final = f"SELECT graph_id, graph_version FROM outcomes WHERE NOT {row_seals.holds('outcomes')}"
 # says of which template a version was made; the last word holds
 ORIGIN: Final = """
-INSERT INTO origins (graph_id, graph_version, template_id, template_version, seal)
-VALUES (?1, ?2, ?3, ?4, row_seal('origins.seal', ?1, ?2, ?3, ?4))
+INSERT INTO origins (graph_id, graph_version, template_id, template_version, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('origins.row_seal', ?1, ?2, ?3, ?4))
 ON CONFLICT (graph_id, graph_version) DO UPDATE
-SET template_id = excluded.template_id, template_version = excluded.template_version, seal = excluded.seal"""
+SET template_id = excluded.template_id, template_version = excluded.template_version, row_seal = excluded.row_seal"""
 COLUMNS: Final = f"""
 graph_id, graph_version, status, code, runs, llm_calls, tokens, token_runs, wall_clock_ms, first_at_ms, last_at_ms,
-{seals.holds("outcomes")}"""
+{row_seals.holds("outcomes")}"""
 # what came of the graphs made of a template
 OF_TEMPLATE: Final = """
 SELECT {columns}, template_version FROM origins JOIN outcomes USING (graph_id, graph_version)
@@ -59,17 +60,31 @@ class SqliteOutcomes:
         self._database = database
 
     async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
-        return await self._database.read(partial(_select, OF_TEMPLATE, (template_id,)))
+        return await self._database.read(partial(_of_template, template_id))
 
     async def of_own_graphs(self) -> tuple[Outcome, ...]:
-        return await self._database.read(partial(_select, OF_OWN, ()))
+        return await self._database.read(_own)
 
 
 def _select(sql: str, values: tuple[Any, ...], connection: sqlite3.Connection) -> tuple[Outcome, ...]:
     damaged = connection.execute(DAMAGED_ORIGIN).fetchone()
     if damaged is not None:
-        raise seals.damaged("origins", str(damaged[0]))
+        raise row_seals.damaged("origins", str(damaged[0]))
     return tuple(map(_outcome, connection.execute(sql.format(columns=COLUMNS), values)))
+
+
+def _own(connection: sqlite3.Connection) -> tuple[Outcome, ...]:
+    """With every count that is damaged, whatever graph it now seems to be of."""
+    found = [one for one in _select(OF_OWN, (), connection) if not one.damaged]
+    rows = connection.execute(DAMAGED).fetchall()
+    return (*found, *(_outcome((graph_id, version, False, "")) for graph_id, version in rows))
+
+
+def _of_template(template_id: str, connection: sqlite3.Connection) -> tuple[Outcome, ...]:
+    rows = connection.execute(DAMAGED).fetchall()
+    if rows:  # it may be one of this template's
+        raise row_seals.damaged("outcomes", " ".join(map(str, rows[0])))
+    return _select(OF_TEMPLATE, (template_id,), connection)
 
 
 def _outcome(columns: tuple[Any, ...]) -> Outcome:

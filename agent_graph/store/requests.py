@@ -7,17 +7,17 @@ from functools import partial
 from typing import Final
 
 from agent_graph.errors import IdempotencyConflict
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.base import AlreadyAnswered, Answered
 from agent_graph.store.columns import json_object, json_text
 from agent_graph.store.db import Database
 
 # what was answered under a key
-FIND: Final = f"SELECT request_digest, answer, run_id, {seals.holds('requests')} FROM requests WHERE key = ?"
+FIND: Final = f"SELECT request_digest, answer, run_id, {row_seals.holds('requests')} FROM requests WHERE key = ?"
 # takes a key for good
 RESERVE: Final = """
-INSERT INTO requests (key, request_digest, answer, run_id, seal)
-VALUES (?1, ?2, ?3, ?4, row_seal('requests.seal', ?1, ?2, ?3, ?4))"""
+INSERT INTO requests (key, request_digest, answer, run_id, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('requests.row_seal', ?1, ?2, ?3, ?4))"""
 
 
 class SqliteRequests:
@@ -38,7 +38,7 @@ def find(key: str, connection: sqlite3.Connection) -> Answered | None:
         return None
     request_digest, answer, run_id, holds = row
     if not holds:
-        raise seals.damaged("requests", key)
+        raise row_seals.damaged("requests", key)
     return Answered(key, request_digest, json_object(answer), run_id or "")
 
 

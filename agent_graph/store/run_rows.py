@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import RunNotFound, StoreCorrupt
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.base import RunRow
 from agent_graph.store.columns import json_object, json_text, json_value, where
 from agent_graph.store.cursor import encode_cursor, number_of
@@ -17,8 +17,8 @@ from agent_graph.store.cursor import encode_cursor, number_of
 # runs as lists show them, newest first
 LIST: Final = f"""
 SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       wake_at_ms, pinned, first_seq, principal, error, final_state, usage, budget,
-       {seals.holds("runs", "made_seal")} AND {seals.holds("runs")}
+       wake_at_ms, pinned, first_seq, principal, forked_from, error, final_state, usage, budget,
+       {row_seals.holds("runs", "made_seal")} AND {row_seals.holds("runs")}
 FROM runs {{where}} ORDER BY run_no DESC LIMIT :fetched"""
 IS: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
@@ -36,7 +36,7 @@ def find_row(run_id: str, connection: sqlite3.Connection, *, principal: str = ""
     if not rows:
         raise not_found(run_id)
     if rows[0][1].damaged:
-        raise seals.damaged("runs", run_id)
+        raise row_seals.damaged("runs", run_id)
     return rows[0][1]
 
 
@@ -66,10 +66,10 @@ def _select(
 
 
 def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, wake_at_ms, pinned, first_seq, principal, error, final_state, usage, budget, holds = columns
+    *plain, wake_at_ms, pinned, first_seq, principal, forked, error, final_state, usage, budget, holds = columns
     if not holds:
         run_id = str(plain[0])
-        said: JsonObject = {"code": StoreCorrupt.code, "message": seals.damaged("runs", run_id).message}
+        said: JsonObject = {"code": StoreCorrupt.code, "message": row_seals.damaged("runs", run_id).message}
         return RunRow(run_id, "", "", "", "interrupted", 0, 0, error=said, damaged=True)
     return replace(
         RunRow(*plain),
@@ -81,6 +81,7 @@ def _row(columns: tuple[Any, ...]) -> RunRow:
         budget={} if budget is None else json_object(budget),
         wake_at_ms=wake_at_ms,
         principal=principal,
+        forked_from={} if forked is None else json_object(forked),
     )
 
 

@@ -8,13 +8,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
-from agent_graph.store import approvals, chain, outbox, outcomes, seals
-from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
+from agent_graph.store import approvals, chain, outbox, outcomes, row_seals
+from agent_graph.store.base import TERMINAL, Commit, RunRow, RunStatus, StoredEvent
 from agent_graph.store.columns import json_text
 from agent_graph.store.cursor import check_limit
 from agent_graph.store.db import Database
@@ -22,6 +22,7 @@ from agent_graph.store.graphs import READ_VERSION, version_not_found
 from agent_graph.store.logs import Verified, event_number, stored
 from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.run_rows import find_row, list_rows, not_found
+from agent_graph.store.sealing import seal_of
 from agent_graph.store.waking import next_wake
 
 
@@ -41,6 +42,8 @@ class Extension(NamedTuple):
     bodies: list[str]
     columns: tuple[Any, ...]
     head: str
+    seal: str | None
+    """Of a run that ends."""
 
 
 NOWHERE: Final = Place(0, 0, chain.NO_EVENT, "")
@@ -50,44 +53,45 @@ _PLACES_KEPT: Final = 10_000
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
-INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, seal, status,
-                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal, made_seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-        row_seal('runs.made_seal', ?12, ?13, ?14, ?15, ?16, ?17, 0, 0))"""
+INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, row_seal,
+                  status, run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from, made_seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        row_seal('runs.made_seal', ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0, 0))"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                budget = ?, wake_at_ms = ?, seal = ?
+                budget = ?, wake_at_ms = ?, row_seal = ?
 WHERE run_no = ? AND head = ?"""
 # the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                budget = ?, wake_at_ms = ?, seal = ?, status = ?
+                budget = ?, wake_at_ms = ?, row_seal = ?, status = ?, seal = ?
 WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
 # replaces a run's snapshot
 SNAPSHOT: Final = """
-INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data, seal)
-VALUES (?1, ?2, ?3, ?4, row_seal('snapshots.seal', ?5, ?2, ?3))"""
+INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('snapshots.row_seal', ?5, ?2, ?3))"""
 # a run's latest snapshot, as bytes whatever was done to it
 LATEST: Final = f"""
-SELECT seq, digest, CAST(data AS BLOB), {seals.holds("snapshots")} FROM snapshots WHERE run_no = ?"""
+SELECT seq, digest, CAST(data AS BLOB), {row_seals.holds("snapshots")} FROM snapshots WHERE run_no = ?"""
 # how many runs have each status
-COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+COUNTS: Final = "SELECT status, count(*) FROM runs WHERE status IN (SELECT value FROM json_each(?)) GROUP BY status"
 # the same, of the runs one has started
-COUNTS_OF: Final = "SELECT status, count(*) FROM runs WHERE principal = ? GROUP BY status"
+COUNTS_OF: Final = """
+SELECT status, count(*) FROM runs WHERE status IN (SELECT value FROM json_each(?)) AND principal = ? GROUP BY status"""
 
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
 # keeps a run from retention, or no longer
 PIN: Final = f"""
-UPDATE runs SET pinned = ?1, made_seal = {seals.resealing("runs", {"pinned": "?1"}, "made_seal")}
+UPDATE runs SET pinned = ?1, made_seal = {row_seals.resealing("runs", {"pinned": "?1"}, "made_seal")}
 WHERE run_id = ?2 AND pinned <> ?1"""
 # a run that nobody can drive, although its log does not say so
 SET_ASIDE: Final = f"""
 UPDATE runs SET status = 'interrupted', error = ?1,
-    seal = {seals.resealing("runs", {"status": "'interrupted'", "error": "?1"})}
+    row_seal = {row_seals.resealing("runs", {"status": "'interrupted'", "error": "?1"})}
 WHERE run_id = ?2 AND status NOT IN ('completed', 'failed', 'cancelled')"""
 
 
@@ -165,7 +169,8 @@ class SqliteRuns:
         return await self._database.read(partial(next_wake, passing_over))
 
     async def counts(self, *, principal: str = "") -> dict[str, int]:
-        query = (COUNTS_OF, (principal,)) if principal else (COUNTS,)
+        known = json_text([*get_args(RunStatus)])
+        query = (COUNTS_OF, (known, principal)) if principal else (COUNTS, (known,))
         return dict(await self._database.read(lambda connection: connection.execute(*query).fetchall()))
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
@@ -181,19 +186,19 @@ class SqliteRuns:
             self._aside[run_id] = error
 
 
-def _extend(commit: Commit, place: Place, rows: seals.RowSeals) -> Extension:
+def _extend(commit: Commit, place: Place, rows: row_seals.RowSeals) -> Extension:
     run, seq = commit.run, place.seq + len(commit.events)
     bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
     error = None if run.error is None else json_text(run.error)
     final_state = json_text(run.final_state[0]) if run.final_state else None
     usage, budget = json_text(run.usage), json_text(run.budget) if run.budget else None
     moved = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, budget, run.wake_at_ms)
-    columns = (*moved, rows.make("runs.seal", run.run_id, run.status, *moved))
-    return Extension(place, bodies, columns, head)
+    columns = (*moved, rows.make("runs.row_seal", run.run_id, run.status, *moved))
+    return Extension(place, bodies, columns, head, seal_of(commit, seq, head))
 
 
 def write_commit(
-    commit: Commit, extension: Extension | None, rows: seals.RowSeals, connection: sqlite3.Connection
+    commit: Commit, extension: Extension | None, rows: row_seals.RowSeals, connection: sqlite3.Connection
 ) -> tuple[Place, int]:
     """All of one commit, and the bytes of its events; whoever calls gives the transaction, and undoes it when this
     raises."""
@@ -248,7 +253,7 @@ def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) 
     if status == run.status:
         moved = connection.execute(ADVANCE, (*extension.columns, run_no, head))
     else:
-        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, run_no, head))
+        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, extension.seal, run_no, head))
     return moved.rowcount == 1
 
 
@@ -257,6 +262,7 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
     rest = (
         run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
+        json_text(run.forked_from) if run.forked_from else None,
     )  # fmt: skip
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 

@@ -1,208 +1,53 @@
-"""Seals over rows: which columns of which table one covers, made in the statement that writes a row and checked in the
-one that reads it; holds no key and may not mend a row.
-
-Two functions of SQL do it: ``row_seal(table, values...)`` gives the text that is kept in the column ``seal``, and
-``row_holds(seal, table, values...)`` says whether a row is what was written. So a row that somebody else has changed is
-found wherever it is read, and one that is damaged is never sealed again by the way: `RESEAL` keeps the seal that is
-wrong.
-"""
+"""Seals of runs that have ended, read together with the log they commit to; makes none and checks none."""
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-import time
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Final
 
-from agent_graph.core.jsonvalue import quoted
-from agent_graph.core.sealing import HmacKey, Verifier
-from agent_graph.errors import StoreCorrupt
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import RunPruned
+from agent_graph.store.base import SealedLog
+from agent_graph.store.columns import json_object, json_text
+from agent_graph.store.db import Database
+from agent_graph.store.logs import stored
+from agent_graph.store.run_rows import not_found
 
-STEP: Final = 200
-"""Rows that are looked over in one go."""
-_LOOK_S: Final = 1.0
-_UNKEYED: Final = "sha256."
-
-_RUN_ID: Final = "(SELECT owner.run_id FROM runs AS owner WHERE owner.run_no = {table}.run_no)"
-MADE: Final = ("run_id", "graph_id", "graph_version", "thread_id", "created_at_ms", "principal", "pinned", "first_seq")
-"""Of a run what no step changes: under a seal of its own, so that a step need not know it."""
-MOVED: Final = (
-    "run_id", "status", "seq", "head", "started_at_ms", "finished_at_ms", "error", "usage", "final_state", "budget",
-    "wake_at_ms",
-)  # fmt: skip
-"""And what each does."""
-SEALED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("graph_versions", "seal"): (
-        "graph_id", "graph_version", "description", "node_count", "edge_count", "stored_at_ms", "content",
-    ),
-    ("graphs", "seal"): ("graph_id", "graph_version", "updated_at_ms", "hidden"),
-    ("runs", "made_seal"): MADE,
-    ("runs", "seal"): MOVED,
-    ("snapshots", "seal"): (_RUN_ID, "seq", "digest"),
-    ("approvals", "seal"): (
-        "approval_id", _RUN_ID, "status", "created_at_ms", "expires_at_ms", "audience", "body",
-    ),
-    ("requests", "seal"): ("key", "request_digest", "answer", "run_id"),
-    ("answers", "seal"): ("key", _RUN_ID, "seq"),
-    ("tokens", "seal"): (
-        "token_id", "principal", "digest", "scopes", "created_at_ms", "expires_at_ms", "revoked_at_ms",
-    ),
-    ("outcomes", "seal"): (
-        "graph_id", "graph_version", "status", "code", "runs", "llm_calls", "tokens", "token_runs", "wall_clock_ms",
-        "first_at_ms", "last_at_ms",
-    ),
-    ("origins", "seal"): ("graph_id", "graph_version", "template_id", "template_version"),
-    ("outbox", "seal"): ("target", "notice_id", "at_ms", "body", "tries", "next_at_ms"),
-    ("told", "seal"): ("target", "delivered", "given_up", "delivered_at_ms", "failed_at_ms", "failure"),
-}  # fmt: skip
-"""By table and the column that holds the seal: what it covers, in order."""
-IDENTITY: Final[Mapping[str, str]] = {
-    "graph_versions": "graph_id || ' ' || graph_version", "graphs": "graph_id", "runs": "run_id",
-    "snapshots": _RUN_ID, "approvals": "approval_id", "requests": "key", "answers": "key", "tokens": "token_id",
-    "outcomes": "graph_id || ' ' || graph_version", "origins": "graph_id || ' ' || graph_version",
-    "outbox": "notice_id", "told": "target",
-}  # fmt: skip
-"""How a row of a table is called in a finding."""
+# what a seal is of
+SEALED: Final = "SELECT run_no, status, finished_at_ms, seq, head, first_seq, seal FROM runs WHERE run_id = ?"
+# seals a run that had ended without a seal
+SEAL_LATE: Final = """
+UPDATE runs SET seal = ? WHERE run_id = ? AND seal IS NULL AND status IN ('completed', 'failed', 'cancelled')"""
 
 
-class Ring(Protocol):
-    """The keys of a folder (`engine.keys.KeyRing`)."""
+class SqliteSeals:
+    """`base.SealStore` over a `Database`."""
 
-    def mac_key(self) -> HmacKey: ...
+    __slots__ = ("_database",)
 
-    def verifier(self, key_id: str, *, sealed_at_ms: int | None = None) -> Verifier | None: ...
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
+    async def of(self, run_id: str) -> SealedLog:
+        return await self._database.read(partial(_of, run_id))
 
-class RowSeals:
-    """Makes and checks the seals of one database. Without a ring they are plain digests, which tell of an accident and
-    not of somebody who knows how they are made."""
-
-    __slots__ = ("_key", "_next", "_ring")
-
-    def __init__(self, ring: Ring | None = None) -> None:
-        self._ring = ring
-        self._key: HmacKey | None = None
-        self._next = 0.0
-
-    def make(self, table: str, *values: Any) -> str:
-        data = _data(table, values)
-        key = self._key_now()
-        return f"{key.key_id}.{key.mac(data)}" if key is not None else _UNKEYED + hashlib.sha256(data).hexdigest()
-
-    def holds(self, seal: Any, table: str, *values: Any) -> bool:
-        """Whether `seal` was made over these values, by a key that the folder has or had."""
-        data = _data(table, values)
-        if not isinstance(seal, str):
-            return False
-        if self._ring is None:
-            return seal == _UNKEYED + hashlib.sha256(data).hexdigest()
-        key_id, _, value = seal.partition(".")
-        key = self._key_now()
-        if key is not None and key_id == key.key_id:
-            return key.verify(data, value)
-        verifier = self._ring.verifier(key_id, sealed_at_ms=0)  # also one that was retired since
-        return verifier is not None and verifier.verify(data, value)
-
-    def _key_now(self) -> HmacKey | None:
-        """The key that seals; another process may have rotated it a moment ago."""
-        if self._ring is not None and time.monotonic() >= self._next:
-            self._key = self._ring.mac_key()
-            self._next = time.monotonic() + _LOOK_S
-        return self._key
+    async def put_late(self, run_id: str, seal: JsonObject) -> bool:
+        change = (json_text(seal), run_id)
+        changed = await self._database.write(lambda connection: connection.execute(SEAL_LATE, change).rowcount)
+        return bool(changed)
 
 
-class NoSeals(RowSeals):
-    """Of a database in memory, which nobody else can change."""
-
-    __slots__ = ()
-
-    def make(self, table: str, *values: Any) -> str:  # noqa: ARG002  (as its base has it)
-        return ""
-
-    def holds(self, seal: Any, table: str, *values: Any) -> bool:  # noqa: ARG002  (as its base has it)
-        return True
-
-
-def _data(table: str, values: tuple[Any, ...]) -> bytes:
-    """Unambiguous, and quicker than JSON: texts in quotes, with every line break in them escaped."""
-    said = [quoted(value) if type(value) is str else repr(value) for value in values]
-    return "\n".join((table, *said)).encode("utf-8", "surrogatepass")
-
-
-def register(connection: sqlite3.Connection, seals: RowSeals) -> None:
-    """Give a connection the two functions."""
-    connection.create_function("row_seal", -1, seals.make, deterministic=True)
-    connection.create_function("row_holds", -1, seals.holds, deterministic=True)
-
-
-def values(table: str, column: str = "seal") -> str:
-    """The values a seal covers, as SQL over the columns of its table."""
-    listed = (f"{table}.{one}" if one.isidentifier() else one.format(table=table) for one in SEALED[table, column])
-    return ", ".join((f"'{table}.{column}'", *listed))
-
-
-def seal(table: str, column: str = "seal") -> str:
-    """The seal of a row as it is, as SQL."""
-    return f"row_seal({values(table, column)})"
-
-
-def holds(table: str, column: str = "seal") -> str:
-    """Whether a row is what was written, as SQL."""
-    return f"row_holds({table}.{column}, {values(table, column)})"
-
-
-def sealing(table: str, given: Mapping[str, str], column: str = "seal") -> str:
-    """The seal of a row that is about to be written, as SQL: `given` has the new value of columns by name, or of
-    ``run_id`` where the table holds a number; the other columns stay."""
-    listed = []
-    for one in SEALED[table, column]:
-        name = one if one.isidentifier() else "run_id"
-        listed.append(given.get(name) or (f"{table}.{name}" if one.isidentifier() else one.format(table=table)))
-    return f"row_seal('{table}.{column}', {', '.join(listed)})"
-
-
-def resealing(table: str, given: Mapping[str, str], column: str = "seal") -> str:
-    """As `sealing`, of a row that is there; the seal of one that is damaged stays wrong."""
-    return f"CASE WHEN {holds(table, column)} THEN {sealing(table, given, column)} ELSE {table}.{column} END"
-
-
-def content(spec: str, compiled: str) -> str:
-    """The digest of the two texts of a version of a graph."""
-    return hashlib.sha256(f"{len(spec)} {spec}{compiled}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def seal_all(connection: sqlite3.Connection) -> int:
-    """Seal every row as it is found, once, when a database of before seals is brought up to date; how many."""
-    count = 0
-    for table, column in SEALED:
-        count += connection.execute(f"UPDATE {table} SET {column} = {seal(table, column)}").rowcount
-    return count
-
-
-def damaged_rows(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """(table, name) of rows that are not what was written, the first of each table."""
-    found: dict[tuple[str, str], None] = {}
-    for table, column in SEALED:
-        found.update(dict.fromkeys((table, name) for name in damaged_in(table, column, 0, connection)[0]))
-    return list(found)
-
-
-def damaged_in(
-    table: str, column: str, offset: int, connection: sqlite3.Connection, *, limit: int = -1
-) -> tuple[list[str], bool]:
-    """How the damaged ones among `limit` rows of a table are called, and whether there are more behind those."""
-    named = IDENTITY[table].format(table=table)
-    sql = f"SELECT {named}, {holds(table, column)} FROM {table} LIMIT ? OFFSET ?"
-    rows = connection.execute(sql, (limit, offset)).fetchall()
-    return [str(name) for name, whole in rows if not whole], len(rows) == limit
-
-
-def damaged(table: str, name: str) -> StoreCorrupt:
-    """The refusal of a row that cannot be trusted; says nothing of what stands in it."""
-    return StoreCorrupt(
-        f"The row of {name} in {table} is not what this program wrote: something else has changed the database. It was "
-        "left as it is, and nothing of it is told: put a copy of the database back. `agent-graph doctor` names all "
-        "rows that are damaged.",
-        check="row seal", table=table, row=name,
+def _of(run_id: str, connection: sqlite3.Connection) -> SealedLog:
+    found = connection.execute(SEALED, (run_id,)).fetchone()
+    if found is None:
+        raise not_found(run_id)
+    run_no, status, finished_at_ms, count, head, first_seq, seal = found
+    if first_seq:
+        message = f"The events of run {run_id} were pruned: there is nothing left that a receipt could be made of."
+        raise RunPruned(message, run_id=run_id)
+    events = stored(run_no, connection)
+    return SealedLog(
+        run_id, status, finished_at_ms, tuple(body for _, body in events), count, f"sha256:{head}",
+        None if seal is None else json_object(seal),
     )  # fmt: skip

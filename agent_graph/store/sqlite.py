@@ -16,7 +16,7 @@ from typing import Final, Literal
 import aiosqlite
 
 from agent_graph.errors import InvalidArgument, StoreCorrupt
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
 from agent_graph.store.checkpoints import SqliteCheckpoints
@@ -31,8 +31,9 @@ from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
+from agent_graph.store.row_seals import NoSeals, Ring, RowSeals, register
 from agent_graph.store.runs import SqliteRuns
-from agent_graph.store.seals import NoSeals, Ring, RowSeals, register
+from agent_graph.store.seals import SqliteSeals
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
@@ -47,7 +48,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
-        "runs", "storage", "tokens", "witnesses",
+        "runs", "seals", "storage", "tokens", "witnesses",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -56,6 +57,7 @@ class SqliteStore:
         self.graphs = SqliteGraphs(database)
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.checkpoints = SqliteCheckpoints(database)
+        self.seals = SqliteSeals(database)
         self.outcomes = SqliteOutcomes(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)
@@ -71,14 +73,14 @@ class SqliteStore:
             self.database.guard.check(now=True)
 
     async def damaged_rows(self) -> AsyncIterator[StoreCorrupt]:
-        for table, column in seals.SEALED:
+        for table, column in row_seals.SEALED:
             offset, more = 0, True
             while more:
-                query = partial(seals.damaged_in, table, column, offset, limit=seals.STEP)
+                query = partial(row_seals.damaged_in, table, column, offset, limit=row_seals.STEP)
                 names, more = await self.database.read(query)
-                offset += seals.STEP
+                offset += row_seals.STEP
                 for name in names:
-                    yield seals.damaged(table, name)
+                    yield row_seals.damaged(table, name)
 
     async def aclose(self) -> None:
         """Finish what is being written and close; no thread and no sidecar file is left."""

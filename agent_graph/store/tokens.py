@@ -6,23 +6,24 @@ import sqlite3
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_graph.store import seals
+from agent_graph.store import row_seals
 from agent_graph.store.base import TokenRow
 from agent_graph.store.columns import json_text, strings
 from agent_graph.store.db import Database
 
 # keeps a new one
 ADD: Final = """
-INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('tokens.seal', ?1, ?2, ?3, ?4, ?5, ?6, ?7))"""
+INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('tokens.row_seal', ?1, ?2, ?3, ?4, ?5, ?6, ?7))"""
 COLUMNS: Final = f"""
-token_id, principal, digest, scopes, created_at_ms, expires_at_ms, revoked_at_ms, {seals.holds("tokens")}"""
+token_id, principal, digest, scopes, created_at_ms, expires_at_ms, revoked_at_ms, {row_seals.holds("tokens")}"""
 # all of them, oldest first
 LIST: Final = f"SELECT {COLUMNS} FROM tokens ORDER BY created_at_ms, token_id"
 # those by that id or of that principal which are not revoked
 LIVE: Final = f"SELECT {COLUMNS} FROM tokens WHERE (token_id = ?1 OR principal = ?1) AND revoked_at_ms IS NULL"
 # takes one back
 REVOKE: Final = f"""
-UPDATE tokens SET revoked_at_ms = ?1, seal = {seals.resealing("tokens", {"revoked_at_ms": "?1"})} WHERE token_id = ?2"""
+UPDATE tokens SET revoked_at_ms = ?1, row_seal = {row_seals.resealing("tokens", {"revoked_at_ms": "?1"})}
+WHERE token_id = ?2"""
 
 
 class SqliteTokens:

@@ -16,12 +16,13 @@ import aiosqlite
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.sealing import Seal
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.connection import Job
 from agent_graph.store.db import Database, look, transact
+from agent_graph.store.row_seals import RowSeals
 from agent_graph.store.run_rows import find_row
 from agent_graph.store.runs import SqliteRuns, write_commit
-from agent_graph.store.seals import RowSeals
 from agent_graph.store.sqlite_errors import store_error
 
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class _Ahead:
     first: int
     events: list[Event]
     row: RunRow
+    seal: Callable[[JsonObject], Seal] | None = None
 
     @property
     def seq(self) -> int:
@@ -135,13 +137,14 @@ class VolatileRuns(SqliteRuns):
         elif ahead.seq != commit.expected_seq or ahead.row.status in TERMINAL or len(ahead.events) >= MOST_PUT_OFF:
             return False
         ahead.events += commit.events
-        ahead.row = commit.run
+        ahead.row, ahead.seal = commit.run, commit.seal
         return True
 
     def _write_all(self, connection: sqlite3.Connection) -> None:
         for run_id, one in self._ahead.items():
             self._places.pop(run_id, None)
-            place, _ = write_commit(Commit(one.row, one.first, one.events), None, self._memory.seals, connection)
+            commit = Commit(one.row, one.first, one.events, seal=one.seal)
+            place, _ = write_commit(commit, None, self._memory.seals, connection)
             self._remember(run_id, place)
         self._ahead = {}
         self._memory.put_off = None

@@ -57,9 +57,8 @@ class Server:
         return first, self.ask(1, "tools/list")
 
     def leave(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        assert self.process.wait(10) == 0
+        self.process.communicate(timeout=10)
+        assert self.process.returncode == 0
 
 
 def end_daemon(folder: Path) -> None:

@@ -227,7 +227,7 @@ async def test_who_asks_too_often_is_told_so(deps: Deps) -> None:
 # -- what a browser is told ----------------------------------------------------------------------------------------
 
 POLICY = {
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
     "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 }  # fmt: skip
 

@@ -223,7 +223,7 @@ async def test_the_stream_of_a_run_that_has_ended_is_its_events_and_how_it_stand
     assert answer.headers["content-type"].startswith("text/event-stream")
     blocks = answer.text.strip().split("\n\n")[1:]
     kinds = [block.split("event: ")[1].split("\n")[0] for block in blocks]
-    assert kinds[-4:] == ["standing", "outcome", "drawing", "end"]
+    assert kinds[-5:] == ["standing", "outcome", "drawing", "receipt", "end"]
     assert kinds.count("event") == len((await tools.ok("graph_run_events", run_id=run["run_id"]))["events"])
     again = await ann.client.get(f"/runs/{run['run_id']}/live", headers={"last-event-id": "1"})
     assert "id: 2\n" in again.text

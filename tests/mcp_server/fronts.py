@@ -91,13 +91,14 @@ class Fronts:
 def daemon(script: Path, folder: Path, more: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """`agent-graph daemon` in the foreground, ready to be connected to."""
     command = (sys.executable, "-m", "agent_graph", "daemon", "--data-dir", str(folder))
-    process = subprocess.Popen(command, env=environment(script, more), stderr=subprocess.PIPE)
+    with folder.with_name(f"{folder.name}.txt").open("wb") as said:  # no pipe, which nobody would empty
+        process = subprocess.Popen(command, env=environment(script, more), stderr=said)
     try:
         until_up(folder)
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=END_S)
+        process.wait(timeout=END_S)
 
 
 def until_up(folder: Path) -> None:

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -54,13 +55,18 @@ def server(*arguments: str, environ: dict[str, str] | None = None) -> Iterator[s
         [sys.executable, *arguments], env=os.environ | (environ or {}), stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
+    rest = threading.Thread(target=process.stderr.read, daemon=True)  # nobody is to wait for a reader of its log
     try:
         while "listening on" not in (line := process.stderr.readline()):
             assert line, "the server ended"
+        rest.start()
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.communicate()
+        process.wait()
+        if rest.ident is not None:
+            rest.join()
+        process.stderr.close()
 
 
 def made_token(environ: dict[str, str]) -> str:

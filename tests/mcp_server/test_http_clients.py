@@ -203,7 +203,8 @@ async def test_the_program_serves_names_its_owner_and_stops_when_told(tmp_path: 
         assert "DATA_DIR_LOCKED" in told
         assert str(process.pid) in told
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        process.communicate(timeout=10)
+        assert process.returncode == 0
         assert not (tmp_path / "data" / "daemon.log").exists(), "no daemon was started beside it"
     finally:
         process.kill()

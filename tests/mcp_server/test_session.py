@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from agent_graph.mcp_server.lines import StdioLines
 from agent_graph.mcp_server.server import build
@@ -145,3 +149,33 @@ async def test_an_open_stream_keeps_nobody_from_ending() -> None:
         assert asyncio.get_running_loop().time() - begun < 1.4
         assert deps.supervisor.shell.notify.listeners == ()
         pipes.close(pipes.reading, pipes.server_reads, pipes.server_writes)
+
+
+@pytest.mark.parametrize("when", ["while it is taken", "after the loop was closed"])
+def test_a_thread_that_outlives_its_loop_ends_quietly(when: str) -> None:
+    """pytest makes an exception in a thread a failure."""
+    server_reads, feeding = os.pipe()
+    reading, server_writes = os.pipe()
+
+    async def main() -> threading.Thread:
+        before, taken = set(threading.enumerate()), asyncio.Event()
+
+        async def take(line: bytes) -> None:
+            taken.set()
+            await asyncio.Event().wait()
+
+        StdioLines((server_reads, server_writes)).start(on_line=take, on_end=lambda why: None)
+        (thread,) = (new for new in set(threading.enumerate()) - before if new.name == "stdin")
+        if when == "while it is taken":
+            os.write(feeding, b"{}\n")
+            await taken.wait()
+        return thread
+
+    thread = asyncio.run(main())
+    with contextlib.suppress(BrokenPipeError):
+        os.write(feeding, b"{}\n")
+    os.close(feeding)
+    thread.join(5.0)
+    assert not thread.is_alive()
+    for descriptor in (server_reads, reading, server_writes):
+        os.close(descriptor)

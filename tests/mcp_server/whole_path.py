@@ -78,6 +78,9 @@ async def walk(assistant: Assistant) -> set[str]:
     assert (executed["status"], executed["final_state"]) == ("completed", "The report: go ahead.")
     called.add("graph_run_checkpoint")  # none of these runs is long enough for one
     assert await assistant.refused("graph_run_checkpoint", run_id=run_id) == "CHECKPOINT_NOT_FOUND"
+    seen = await ok("graph_source_witness_capture", locator="https://example.org/a", content="It will be late.")
+    again = await ok("graph_source_witness_get", witness_id=seen["witness_id"])
+    assert again["witness_id"] == seen["witness_id"]
     (version,) = (await ok("graph_template_outcomes", template_id="council_deliberation"))["versions"]
     assert (version["completed"], version["per_run"]["llm_calls"]) == (2, 5.0)
     assert (await ok("graph_template_candidates", state="not_yet"))["candidates"][0]["graph_id"] == "paid"

@@ -40,7 +40,8 @@ def test_a_tool_call_cut_by_a_kill_is_repeated_only_where_that_does_no_harm(tmp_
         first.kill()
     with started(str(tmp_path / "data"), str(ledger), "again", idempotent) as again:
         end = says(again)
-        assert again.wait(30) == 0
+        again.communicate(timeout=30)
+        assert again.returncode == 0
     lines = ledger.read_text(encoding="utf-8").splitlines()
     if idempotent == "yes":
         assert (end["status"], end["calls"], len(lines)) == ("completed", 2, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,15 +36,15 @@ async def as_json(desk: Desk, request: Request) -> Response:
 async def _lines(desk: Desk, request: Request) -> list[JsonObject]:
     """All that the caller sees, oldest first."""
     graph, run = _filters(request)
-    found: list[Any] = []
+    found: list[JsonObject] = []
     cursor = ""
     while True:
         asked = {"status": "all", "limit": PAGE, "cursor": cursor, "graph_id": graph, "run_id": run}
         answer = await desk.ask("graph_approval_list", asked, whole=True)
-        found += answer["approvals"]
+        found += audit.lines(answer["approvals"])  # not the approvals: their subjects are long
         cursor = answer["next_cursor"] or ""
         if not cursor:
-            return audit.lines(found)
+            return sorted(found, key=lambda line: str(line["at"]))
 
 
 def _filters(request: Request) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_graph.errors import AgentGraphError, HostNotAllowed, InsufficientScope, OriginNotAllowed
 from agent_graph.mcp_server.calling import GRANTED, Granted
 from agent_graph.mcp_server.http.access import Access
+from agent_graph.mcp_server.http.lapse import Lapse
 from agent_graph.mcp_server.http.metrics import Requests
 from agent_graph.mcp_server.http.rates import Rates
 from agent_graph.mcp_server.http.refusals import response
@@ -71,7 +72,8 @@ class Door:
 
 
 class Guard:
-    """Before an application: lets in who shows a token, so many times a minute, with `scope` if one is named."""
+    """Before an application: lets in who shows a token, so many times a minute, with `scope` if one is named, and for
+    as long as the token does."""
 
     def __init__(self, app: ASGIApp, access: Access, rates: Rates, *, scope: str = "") -> None:
         self._app = app
@@ -82,15 +84,17 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = HTTPConnection(scope)
         peer = f"address {connection.client.host if connection.client else ''}"
+        shown = connection.headers.get("authorization")
         try:
-            granted = await self._access.of_header(connection.headers.get("authorization"))
+            granted = await self._access.of_header(shown)
         except AgentGraphError:
             self._rates.take(peer)
             raise
         self._rates.take(f"principal {granted.principal}" if granted.principal else peer)
         require(granted, self._scope)
         scope[GRANTED] = granted
-        await self._app(scope, receive, send)
+        async with Lapse(self._access, shown, send) as lapse:
+            await self._app(scope, receive, lapse.send)
 
 
 def require(granted: Granted, scope: str) -> None:
