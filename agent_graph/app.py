@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -97,11 +97,7 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            opened.push_async_callback(LookOver(store).aclose)
-        if serve:
-            retention = Retention(store, clock, _policy(settings))
-            opened.push_async_callback(retention.stop)
-            retention.watch()
+            _keep_house(settings, store, clock, opened)
             if outbox is not None:
                 outbox.watch()
         deps = Deps(
@@ -110,19 +106,20 @@ async def open_app(
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
+            from agent_graph.tools import socket_server
+
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
+            others = socket_server.serve(deps, settings.data_dir, loopback=settings.loopback)
+            await opened.enter_async_context(others)
         yield deps
 
 
-def _policy(settings: Settings) -> Policy:
-    return Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-
-
-def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:
-    from agent_graph.tools import socket_server
-
-    return socket_server.serve(deps, folder, loopback=loopback)
+def _keep_house(settings: Settings, store: Store, clock: SystemClock, opened: AsyncExitStack) -> None:
+    opened.push_async_callback(LookOver(store).aclose)
+    policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
+    retention = Retention(store, clock, policy)
+    opened.push_async_callback(retention.stop)
+    retention.watch()
 
 
 async def check_owner(settings: Settings) -> None:

@@ -206,7 +206,8 @@ def forge(path: Path, table: str, column: str) -> bool:
 
 
 ONE_OF = {
-    "graph_versions": ("spec", "description"), "graphs": ("hidden",), "runs": ("status", "principal", "seq", "final_state"),
+    "graph_versions": ("spec", "description"), "graphs": ("hidden",),
+    "runs": ("status", "principal", "seq", "final_state"),
     "events": ("body",), "snapshots": ("data",), "approvals": ("body", "run_no"), "requests": ("answer",),
     "answers": ("seq",), "tokens": ("scopes",), "outcomes": ("graph_id",), "origins": ("template_id",),
     "outbox": ("body",), "told": ("failure",),
@@ -229,7 +230,8 @@ def test_a_change_of_any_column_breaks_a_seal_or_the_chain(made: tuple[Path, dic
             damaged = {found for found, _ in row_seals.damaged_rows(connection)}
             heads = connection.execute("SELECT run_no, seq, head FROM runs").fetchall()
             broken = [
-                chain.first_damaged(logs.stored(run_no, connection), count=seq, head=head) for run_no, seq, head in heads
+                chain.first_damaged(logs.stored(run_no, connection), count=seq, head=head)
+                for run_no, seq, head in heads
             ] if table == "events" else []  # fmt: skip
         connection.close()
         assert damaged or any(seq is not None for seq in broken), (table, column)
