@@ -15,6 +15,14 @@ from agent_graph.errors import InvalidArgument
 from agent_graph.settings import Settings
 
 DIFFERS = 1
+LEVEL = Annotated[
+    str,
+    typer.Option(
+        metavar="verify|replay|rerun",
+        help="verify: the record against itself; replay: a graph with the recorded answers; rerun: a new run, and "
+        "models are asked.",
+    ),
+]
 LEVELS = ("verify", "replay", "rerun")
 
 
@@ -27,8 +35,7 @@ def replay(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", show_default=False)],
     *, graph: Annotated[str, typer.Option(metavar="FILE|GRAPH", help="Another graph to drive; a file is JSON or "
                                           "YAML.")] = "",
-    level: Annotated[str, typer.Option(metavar="verify|replay|rerun", help="verify: the record against itself; replay: a "
-                                       "graph with the recorded answers; rerun: a new run, and models are asked.")] = "replay",
+    level: LEVEL = "replay",
     as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """Replay recorded runs: no model is asked. Says of each where its way differs, or that it is the same."""
