@@ -67,6 +67,7 @@ class Console:
             Route("/runs", self._closed(runs.listed), methods=["GET"]),
             Route("/runs/live", self._closed(runs.list_live), methods=["GET"]),
             Route("/runs/{run_id}", self._closed(runs.shown), methods=["GET"]),
+            Route("/runs/{run_id}/report", self._closed(runs.report), methods=["GET"]),
             Route("/runs/{run_id}/receipt.json", self._closed(receipts.taken), methods=["GET"]),
             Route("/runs/{run_id}/live", self._closed(runs.live), methods=["GET"]),
             Route("/graphs", self._closed(graphs.listed), methods=["GET"]),

@@ -43,3 +43,18 @@ def test_what_cannot_be_forked_is_refused(cli: Cli, graph_file: File, tmp_path: 
     wrong = tmp_path / "patch.json"
     wrong.write_text("{}", encoding="utf-8")
     assert cli("fork", run_id, "--at", "0", "--patch", str(wrong)).err.startswith("INVALID_ARGUMENT")
+
+
+def test_two_runs_are_compared_firing_by_firing(cli: Cli, graph_file: File) -> None:
+    (run_id,) = ran(cli, graph_file)
+    last = TWO_STEPS["nodes"][-1]["id"]
+    assert cli("fork", run_id, "--before", last, "--output-of", f"{last}=given").code == 0
+    fork = cli("runs", "--json").json["data"]["runs"][0]["run_id"]
+    same = cli("compare", run_id, run_id)
+    assert (same.code, same.out.split()[0]) == (0, b"same")
+    differs = cli("compare", run_id, fork)
+    assert differs.code == 1
+    assert f"they part at {last}#1".encode() in differs.out
+    assert b"taken over" in differs.out
+    assert cli("compare", run_id, fork, "--json").json["data"]["first_divergence"]["node_id"] == last
+    assert cli("compare", run_id, "run-none").err.startswith("RUN_NOT_FOUND")

@@ -484,3 +484,17 @@ def test_an_envelope_with_anything_else_in_it_does_not_hold(whole: Any) -> None:
         (enveloped(made), "signatures[0].sig"),
     ):
         assert [fault.place for fault in dsse.check_envelope(envelope, {KEY.key_id: KEY}).faults] == [place]
+
+
+def test_a_leaf_names_the_sources_its_answer_cites_and_an_altered_name_is_noticed() -> None:
+    claims = {"claims": [{"text": "so", "witness_id": "w", "span": {"start": 0, "end": 2}}]}
+    named = {"witness_id": "w", "digest": "sha256:0", "locator_digest": "sha256:1"}
+    at = play(compiled([llm("a", json_mode=True, evidence_required=True)], "a>END")).answer("a#1", json.dumps(claims))
+    at.calls.clear()
+    at.go(e.EvidenceChecked("a#1", (named,)))
+    made = document(at)
+    assert made["receipt"]["leaves"][0]["evidence"] == [named]
+    checked = check(made, {KEY.key_id: KEY})
+    assert checked.faults == ()
+    made["receipt"]["leaves"][0]["evidence"][0]["digest"] = "sha256:2"
+    assert check(made, {KEY.key_id: KEY}).faults != ()

@@ -13,7 +13,9 @@ from agent_graph.console.drawing import drawn
 from agent_graph.console.rendering import fragment, page
 from agent_graph.console.streaming import RUNS, Part, changes, run_stream
 from agent_graph.console.views import receipts
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store.base import TERMINAL
+from agent_graph.tools import registry
 
 STATUSES: Final = ("accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
 ROWS: Final = 50
@@ -52,6 +54,22 @@ async def shown(desk: Desk, request: Request) -> Response:
         "run.html", desk=desk, run=run, damage=damage, happened=happened, since=since, began_ms=run["started_at_ms"],
         ended=ended, drawing=await _drawing(desk, run_id), now_ms=desk.deps.clock.now_ms(),
         receipt=await receipts.of_run(desk, run_id) if ended else None,
+    )  # fmt: skip
+
+
+async def report(desk: Desk, request: Request) -> Response:
+    """A page of the run to be kept; as a file, since its style is in it and the console lets none of that in."""
+    from agent_graph.console.report.making import made
+
+    run_id = request.path_params["run_id"]
+
+    async def ask(tool: str, arguments: JsonObject) -> Any:
+        return await registry.call(desk.deps, tool, arguments, caller=desk.caller, whole=True)
+
+    page_of_it, told = await made(ask, run_id, now_ms=desk.deps.clock.now_ms())
+    return Response(
+        page_of_it.encode("utf-8", "replace"), media_type="text/html; charset=utf-8",
+        headers={"content-disposition": f'attachment; filename="{told.run["run_id"]}.html"'},
     )  # fmt: skip
 
 
