@@ -97,9 +97,7 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            _keep_house(settings, store, clock, opened)
-            if outbox is not None:
-                outbox.watch()
+            _keep_house(settings, store, clock, opened, outbox)
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
@@ -109,17 +107,19 @@ async def open_app(
             from agent_graph.tools import socket_server
 
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            others = socket_server.serve(deps, settings.data_dir, loopback=settings.loopback)
-            await opened.enter_async_context(others)
+            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
 
 
-def _keep_house(settings: Settings, store: Store, clock: SystemClock, opened: AsyncExitStack) -> None:
+def _keep_house(
+    sets: Settings, store: Store, clock: SystemClock, opened: AsyncExitStack, outbox: Outbox | None
+) -> None:
     opened.push_async_callback(LookOver(store).aclose)
-    policy = Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-    retention = Retention(store, clock, policy)
+    retention = Retention(store, clock, Policy(sets.retention_days, sets.retention_runs, sets.retention_bytes))
     opened.push_async_callback(retention.stop)
     retention.watch()
+    if outbox is not None:
+        outbox.watch()
 
 
 async def check_owner(settings: Settings) -> None:
