@@ -77,9 +77,8 @@ class Follower:
 
     def _let_go(self) -> None:
         """The effects are performed as soon as the facts beside them are recorded: by whoever drove the run."""
-        for perform in self._performs:
-            if perform.firing in self.run.open:
-                self.run.hand_over(perform.firing)
+        for path in [perform.firing for perform in self._performs if perform.firing in self.run.open]:
+            self.run.hand_over(path)
         self._performs.clear()
 
     def takes(self, fact: e.Fact) -> bool:

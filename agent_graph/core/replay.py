@@ -163,8 +163,6 @@ class _Driver:
             return None
         effect = wants.effect
         if isinstance(fact, e.NodeRetried | e.NodeFailed):
-            if isinstance(effect, CallModel) and call not in (None, replace(effect, fresh=False)):
-                return None
             return follow_up(self.run, e.NodeFailed(fact.firing, fact.error, wants.attempt))
         if not isinstance(effect, ANSWERED_BY[type(fact)]):
             return None
