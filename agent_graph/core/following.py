@@ -91,7 +91,8 @@ class Follower:
                     return False
                 if isinstance(fact, e.ToolAnswered) or firing.calling is not None:
                     return isinstance(fact, e.ToolAnswered) and firing.calling is not None
-                return isinstance(fact, e.EvidenceChecked) == (check_of(run, firing) is not None)
+                asks = check_of if isinstance(fact, e.EvidenceChecked) else call_of
+                return asks(run, firing) is not None
             case e.NodeRetried() | e.NodeFailed():
                 firing = run.firing(fact.firing)
                 if firing is None or firing.attempt != fact.attempt:
