@@ -80,12 +80,15 @@ def commands() -> typer.Typer:
         approvers,
         checking,
         event_log,
+        forking,
         graphs,
         install,
         keeping,
         keys,
         notifying,
+        receipts,
         replaying,
+        reporting,
         running,
         runs,
         serving,
@@ -102,8 +105,8 @@ def commands() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     groups = (
-        running, checking, templates, graphs, runs, event_log, replaying, witnesses, approvals, approvers, keys,
-        keeping, notifying, serving, tokens, install,
+        running, checking, templates, graphs, runs, event_log, receipts, forking, replaying, reporting, witnesses,
+        approvals, approvers, keys, keeping, notifying, serving, tokens, install,
     )  # fmt: skip
     for group in groups:
         group.register(app)

@@ -67,7 +67,7 @@ def run(
             _warn(source, made)
             more: JsonObject = {"thread_id": thread_id, "model": settings.model, **budgets}
             started = await _start(desk, made, value, more)
-            return await _see(desk, started, as_json=as_json, output=output)
+            return await see(desk, started, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)
 
@@ -88,7 +88,8 @@ async def _start(desk: Desk, made: JsonObject, value: JsonValue, more: JsonObjec
     return await desk.call("graph_run_start", arguments)
 
 
-async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None) -> int:
+async def see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path | None) -> int:
+    """Watch the run that was started, to its end; the exit code."""
     from agent_graph.cli.progress import view
     from agent_graph.cli.watching import see_through
 
@@ -100,7 +101,10 @@ async def _see(desk: Desk, started: JsonObject, *, as_json: bool, output: Path |
 
 
 def resume(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", show_default=False)], *, output: OutFile = None,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", show_default=False)],
+    *, from_: Annotated[str, typer.Option("--from", metavar="failed", help="failed: a new run from before the firing "
+                                          "that failed this one.", show_default=False)] = "",
+    output: OutFile = None,
     as_json: AsJson = False, model: Model = "", ollama_host: Host = "", provider: Provider = "", data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """Go on with a run that was stopped, or watch one that goes on; what was answered is not asked again."""
@@ -109,9 +113,14 @@ def resume(
     async def work() -> int:
         settings = settings_of(data_dir, **flags)
         check_output(output)
+        if from_ not in ("", "failed"):
+            raise InvalidArgument("--from is failed; from elsewhere: agent-graph fork", argument="from")
         async with Desk(settings, drives=True, remark=say) as desk:
-            answer = await desk.resume(run_id)
-            return await _see(desk, answer, as_json=as_json, output=output)
+            if from_:
+                answer = await desk.call("graph_run_fork", {"run_id": run_id, "failed": True, "idempotency_key": key()})
+            else:
+                answer = await desk.resume(run_id)
+            return await see(desk, answer, as_json=as_json, output=output)
 
     finish(work(), as_json=as_json)
 

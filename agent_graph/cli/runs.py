@@ -111,8 +111,12 @@ def _show(answer: JsonObject, as_json: bool) -> int:
         f"graph    {run['graph_id']} {run['graph_version']}",
         f"started  {moment(run['started_at_ms'])}",
         f"ended    {moment(run['finished_at_ms'])}",
-        "usage    " + ", ".join(f"{name} {value}" for name, value in usage.items()),
+        "usage    " + _counts(usage),
     ]
+    if origin := run.get("forked_from"):
+        lines.append(
+            f"forked   from {origin['run_id']} after event {origin['seq']}, with {_counts(usage['inherited'])}"
+        )
     lines += [f"budget   {_budget(name, counted)}" for name, counted in run["budget"].items()]
     if error := run.get("error"):
         lines.append(f"error    {error.get('code', '')}: {one_line(str(error.get('message', '')))}")
@@ -130,6 +134,10 @@ def _show(answer: JsonObject, as_json: bool) -> int:
             lines += ["", f"{title}:", pretty(run[name])]
     give("\n".join(lines))
     return DONE
+
+
+def _counts(usage: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in usage.items() if name != "inherited")
 
 
 def _budget(name: str, counted: Any) -> str:

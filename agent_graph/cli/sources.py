@@ -39,7 +39,7 @@ def find(name: str, params: list[str], *, limits: Limits, data_dir: Path | None)
 
     template = Library(data_dir).all().get(name)
     if template is not None:
-        given = params_from_text(template, _pairs(params), limits=limits)
+        given = params_from_text(template, pairs(params), limits=limits)
         made: JsonObject = {"id": template.id, "name": template.id, "params": given}
         return Source(instantiate(template, template.id, params=given, limits=limits), template=made)
     if params:
@@ -81,14 +81,14 @@ def read_budgets(given: list[str]) -> JsonObject:
     """What `--budget` says as an argument of `graph_run_start`, or none. Raises `InvalidBudgets`."""
     if not given:
         return {}
-    pairs = _pairs(given, option="budget")
+    named = pairs(given, option="budget")
     bounds: JsonObject = {
-        name: int(text) if text.isascii() and text.isdigit() else text for name, text in pairs.items()
+        name: int(text) if text.isascii() and text.isdigit() else text for name, text in named.items()
     }
     return {"budgets": check(bounds)}
 
 
-def _pairs(params: list[str], *, option: str = "param") -> dict[str, str]:
+def pairs(params: list[str], *, option: str = "param") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for param in params:
         name, sign, value = param.partition("=")

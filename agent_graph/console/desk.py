@@ -20,10 +20,15 @@ class Turned(Exception):
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         super().__init__(envelope["error"])
+        self._envelope = dict(envelope)
         self.code = str(envelope["error_code"])
         self.message = str(envelope["error"])
         self.details: Mapping[str, Any] = envelope.get("details", {})
         self.status = statuses().get(self.code, 500)
+
+    def envelope(self) -> dict[str, Any]:
+        """The answer itself, for who shows no page."""
+        return self._envelope
 
 
 @dataclass(frozen=True, slots=True)

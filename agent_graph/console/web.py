@@ -18,7 +18,7 @@ from agent_graph.console.cookies import Cookies
 from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.rendering import page
 from agent_graph.console.sessions import Session, Sessions
-from agent_graph.console.views import approvals, deciding, graphs, log, login, runs, starting
+from agent_graph.console.views import approvals, deciding, graphs, log, login, receipts, runs, starting
 from agent_graph.errors import AgentGraphError, FormNotValid
 from agent_graph.tools.deps import Deps
 
@@ -67,6 +67,8 @@ class Console:
             Route("/runs", self._closed(runs.listed), methods=["GET"]),
             Route("/runs/live", self._closed(runs.list_live), methods=["GET"]),
             Route("/runs/{run_id}", self._closed(runs.shown), methods=["GET"]),
+            Route("/runs/{run_id}/report", self._closed(runs.report), methods=["GET"]),
+            Route("/runs/{run_id}/receipt.json", self._closed(receipts.taken), methods=["GET"]),
             Route("/runs/{run_id}/live", self._closed(runs.live), methods=["GET"]),
             Route("/graphs", self._closed(graphs.listed), methods=["GET"]),
             Route("/graphs/{graph_id}", self._closed(graphs.shown), methods=["GET"]),

@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from agent_graph.core import events as e
-from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.deciding import how_to_decide
 from agent_graph.core.editing import edited
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
-from agent_graph.core.run import Gate, Run
+from agent_graph.core.run import OF_THE_RUN, Gate, Run
 from agent_graph.errors import (
     ApprovalAlreadyDecided,
     ApprovalAlreadyVoted,
@@ -126,10 +125,11 @@ def _check_open(run: Run, gate: Gate, now_ms: int) -> None:
 
 
 def _check_voter(run: Run, gate: Gate, ballot: Ballot) -> None:
+    how = how_to_decide(
+        gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions, console=ballot.console,
+        self_approval=gate.self_approval,
+    )  # fmt: skip
     if gate.channels and ballot.via not in gate.channels:
-        how = how_to_decide(
-            gate.approval_id, channels=gate.channels, decisions=gate.allowed_decisions, console=ballot.console
-        )
         message = f"this gate takes no decision that comes by {ballot.via}: {how}"
         raise ApprovalChannelNotAllowed(
             message, approval_id=gate.approval_id, via=ballot.via, channels=list(gate.channels), how_to_decide=how
@@ -140,12 +140,12 @@ def _check_voter(run: Run, gate: Gate, ballot: Ballot) -> None:
         raise ApprovalDecisionNotAllowed(
             message, approval_id=gate.approval_id, allowed_decisions=list(gate.allowed_decisions)
         )
-    if not gate.self_approval and _started(run, ballot):
+    if not gate.self_approval and started(run, ballot):
         message = "whoever started the run may not decide this; somebody else has to, under a name of their own"
-        raise ApprovalSelfDecision(message, approval_id=gate.approval_id)
+        raise ApprovalSelfDecision(message, approval_id=gate.approval_id, how_to_decide=how)
 
 
-def _started(run: Run, ballot: Ballot) -> bool:
+def started(run: Run, ballot: Ballot) -> bool:
     """Whether a ballot comes from whoever started the run, as far as anybody can tell.
 
     Names decide where they are known; where nobody was authenticated, so does the program: what an assistant has
@@ -216,7 +216,7 @@ def _plain(name: str) -> str:
 
 
 def _asks(run: Run, gate: Gate) -> bool:
-    if gate.firing == ON_BUDGET:
+    if gate.firing in OF_THE_RUN:
         return True
     firing = run.firing(gate.firing)
     return firing is not None and firing.approval_id == gate.approval_id

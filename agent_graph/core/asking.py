@@ -8,7 +8,7 @@ from agent_graph.core import events as e
 from agent_graph.core.effects import AskApproval, AwaitSignal, OpenFrames, Sleep
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import digest
-from agent_graph.core.run import Run
+from agent_graph.core.run import Run, approval_id
 
 
 def asked(run: Run, firing: Firing, effect: AskApproval | Sleep | AwaitSignal | OpenFrames) -> e.Fact:
@@ -27,10 +27,9 @@ def asked(run: Run, firing: Firing, effect: AskApproval | Sleep | AwaitSignal | 
 
 
 def _open_gate(run: Run, firing: Firing, ask: AskApproval) -> e.ApprovalOpened:
-    # The id is drawn from what the gate is, so that deciding stays pure and every round of every run has its own.
-    name = digest([run.run_id, firing.path, ask.round]).removeprefix("sha256:")[:24]
     return e.ApprovalOpened(
-        firing=firing.path, approval_id=f"apr-{name}", round=ask.round, prompt=ask.prompt, subject=ask.subject,
+        firing=firing.path, approval_id=approval_id(run.run_id, firing.path, ask.round),
+        round=ask.round, prompt=ask.prompt, subject=ask.subject,
         subject_digest=digest(ask.subject), audience=ask.audience, allowed_decisions=ask.allowed_decisions,
         expiry_ms=ask.expiry_ms, quorum=ask.quorum, channels=ask.channels, self_approval=ask.self_approval,
         remind_ms=ask.remind_ms, subject_schema=ask.subject_schema or {},

@@ -22,7 +22,7 @@ from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, digest
 from agent_graph.core.nesting import whole
 from agent_graph.core.places import enter, free, give
-from agent_graph.core.run import Run
+from agent_graph.core.run import Run, approval_id
 from agent_graph.core.view import View
 from agent_graph.errors import InvalidArgument, RunTerminal
 
@@ -57,12 +57,12 @@ def asked(run: Run, firing: Firing) -> list[e.Fact]:
         failed = e.NodeFailed(firing.path, firing.refusal, 1)
         return [failed] if firing.attempt else [e.NodeStarted(firing.path, 1), failed]
     gate = run.barriers[firing.declared.id]
-    name = digest([run.run_id, firing.path, 0]).removeprefix("sha256:")[:24]
     subject: JsonObject = {
         "node_id": firing.declared.id, "node_type": firing.declared.type, "current": View(firing).current,
     }  # fmt: skip
     opened = e.ApprovalOpened(
-        firing=firing.path, approval_id=f"apr-{name}", round=0, prompt=gate.prompt, subject=subject,
+        firing=firing.path, approval_id=approval_id(run.run_id, firing.path, 0), round=0,
+        prompt=gate.prompt, subject=subject,
         subject_digest=digest(subject), audience=gate.audience, allowed_decisions=gate.allowed_decisions,
         expiry_ms=gate.expiry_ms,
     )  # fmt: skip

@@ -90,13 +90,13 @@ def answered(run: Run, answer: ApprovalAnswer) -> None:
             anew = answer.at_ms + ledger.sizes[WALL_CLOCK]
             ledger.deadline_ms = anew if name == WALL_CLOCK else ledger.deadline_ms + max(0, waited)
         ledger.refused, ledger.asked_at_ms = "", None
-        _unpark(run, ledger)
+        unpark(run, ledger)
     else:
         said = "was not decided in time" if answer.decision == "expired" else f"was rejected by {answer.by}"
         fail(run, run.frames[""], spending.unraised(run, ledger, said))
 
 
-def _unpark(run: Run, ledger: Ledger) -> None:
+def unpark(run: Run, ledger: Ledger) -> None:
     """What was refused asks again, before those who wait for a place."""
     for firing in filter(None, map(run.firing, reversed(ledger.parked))):
         if firing.declared.type in PLACED:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
-from agent_graph.core import early, packed, places
+from agent_graph.core import early, forks, packed, places
 from agent_graph.core.answers import from_body, to_body
 from agent_graph.core.budgets import Ledger
 from agent_graph.core.contributions import Conflict, Entry, Writer
@@ -24,7 +24,7 @@ from agent_graph.core.run import Gate, Mutex, Run, Usage, Wait
 from agent_graph.core.transfer import give
 from agent_graph.core.weights import Slot
 
-FORMAT = 19
+FORMAT = 20
 _PLAIN = (
     "run_id", "graph_version", "input", "thread_id", "model", "started_by", "seq", "at_ms", "lifecycle", "error",
     "cancel_reason", "accepted_at_ms", "started_at_ms", "finished_at_ms", "places",
@@ -47,6 +47,7 @@ def dump(run: Run) -> bytes:
     body["usage"] = {f.name: getattr(run.usage, f.name) for f in fields(Usage)}
     body["told"] = [[name, [to_json(fact) for fact in facts]] for name, facts in run.told.items()]
     body["ledger"] = None if run.ledger is None else run.ledger.to_json()
+    body["fork"] = None if run.fork is None else forks.to_json(run.fork)
     body["closing"] = [*run.closing]
     body["losing"] = [*run.losing]
     body["met"] = [to_json(fact) for fact in run.met]
@@ -75,6 +76,7 @@ def _run_in(graph: Graph, body: Any) -> Run:
         run.gates[gate.approval_id] = gate
     run.told = {name: [from_json(fact) for fact in facts] for name, facts in body["told"]}
     run.ledger = None if body["ledger"] is None else Ledger.from_json(body["ledger"])
+    run.fork = None if body["fork"] is None else forks.from_json(body["fork"])
     run.closing = dict.fromkeys(body["closing"])
     run.losing = dict.fromkeys(body["losing"])
     run.barriers = {fact["node"]: from_json(fact) for fact in body["barriers"]}  # type: ignore[misc]  # as above

@@ -23,7 +23,7 @@ ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolAnswered, e.EvidenceChecked
 """What comes of an effect that was performed."""
 ABOUT_GATES: Final = (e.ApprovalVoted, e.ApprovalDecided, e.ApprovalReminded, e.ApprovalExpired)
 ABOUT_RUNS: Final = (
-    e.RunAccepted, e.RunStarted, e.RunInterrupted, e.RunResumed, e.RunCancelRequested, e.GatePlaced,
+    e.RunAccepted, e.RunForked, e.RunStarted, e.RunInterrupted, e.RunResumed, e.RunCancelRequested, e.GatePlaced,
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ class Follower:
                 firing = run.firing(fact.firing)
                 if firing is None or firing.attempt != fact.attempt:
                     return False
-                return follow_up(run, e.NodeFailed(fact.firing, fact.error, fact.attempt)) == fact
+                return _timeless(follow_up(run, e.NodeFailed(fact.firing, fact.error, fact.attempt))) == _timeless(fact)
             case e.ApprovalVoted() | e.ApprovalDecided() | e.ApprovalReminded() | e.ApprovalExpired():
                 gate = run.gates.get(fact.approval_id)
                 return gate is not None and gate.status == "pending"
@@ -109,6 +109,11 @@ class Follower:
                 return not fact.firing  # the clock has ended the run's time
             case _:
                 return isinstance(fact, ABOUT_RUNS)
+
+
+def _timeless(fact: e.Fact) -> e.Fact:
+    """How long a pause is, is drawn from the id of the run; the events of a fork were its origin's."""
+    return replace(fact, delay_ms=0) if isinstance(fact, e.NodeRetried) else fact
 
 
 @dataclass(frozen=True, slots=True)

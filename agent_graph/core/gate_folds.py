@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from agent_graph.core import barriers, budget_folds
+from agent_graph.core import barriers, budget_folds, forks
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.effects import ApprovalAnswer
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.run import Gate, Run
+from agent_graph.core.run import OF_THE_RUN, ON_FORK, Gate, Run
 
 STATUS_OF: Final = {
     "approve": "approved", "edit": "approved", "reject": "rejected", "request_changes": "changes_requested",
@@ -30,9 +30,9 @@ STATUS_OF: Final = {
 def opened(_graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> None:
     """A gate asks, and its firing wants nothing until there is an answer."""
     firing = run.firing(fact.firing)
-    if firing is None and fact.firing != ON_BUDGET:
+    if firing is None and fact.firing not in OF_THE_RUN:
         return
-    node_id = ON_BUDGET if firing is None else firing.declared.id
+    node_id = fact.firing if firing is None else firing.declared.id
     ends_ms = event.at_ms + fact.expiry_ms
     gate = run.gates[fact.approval_id] = Gate(
         approval_id=fact.approval_id, firing=fact.firing, node_id=node_id, round=fact.round,
@@ -44,7 +44,8 @@ def opened(_graph: Graph, run: Run, event: e.Event, fact: e.ApprovalOpened) -> N
     if fact.remind_ms:
         run.reminders[fact.approval_id] = ends_ms - fact.remind_ms
     if firing is None:
-        budget_folds.opened(run, gate)
+        if gate.firing == ON_BUDGET:
+            budget_folds.opened(run, gate)
         return
     firing.approval_id = fact.approval_id
     run.open.pop(firing.path, None)
@@ -98,6 +99,9 @@ def _close(run: Run, approval_id: str, status: str, decision: JsonObject | None,
     run.reminders.pop(approval_id, None)
     if gate.firing == ON_BUDGET:
         budget_folds.answered(run, answer)
+        return
+    if gate.firing == ON_FORK:
+        forks.answered(run, gate, answer)
         return
     firing = run.firing(gate.firing)
     if firing is not None and firing.approval_id == approval_id:

@@ -54,7 +54,7 @@ class State:
             slot, rest = slot_of(write.path)
             entry = Entry((*writer.order, position), number, write.op, rest, write.value)
             entries = self.journal.get(slot)
-            if entries is None:
+            if not entries:
                 self.journal[slot] = [entry]
             elif entries[-1].order < entry.order:
                 entries.append(entry)
@@ -122,6 +122,16 @@ class State:
         if not isinstance(current, Missing):
             self.base_current = current
         self.tally.folded(touched)
+
+    def overwrite(self, key: str, value: MaybeJson) -> None:
+        """Whoever looks at a key sees this value from here on, MISSING for none, whatever was written there before. For
+        a join it counts as written by whoever wrote there last."""
+        if entries := self.journal.get(key):
+            self._note(key, (), (entries[-1].writer, self.writers[entries[-1].writer].node))
+            entries.clear()  # what has met stays known to have been written
+        self.owned.discard(key)
+        self._keep(key, value)
+        self.tally.overwritten(key, value)
 
     def _keep(self, slot: Slot, value: MaybeJson) -> None:
         """The value of a slot in the base from here on."""

@@ -23,6 +23,8 @@ DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
 """The members of the record a gate leaves in the state (spec-v2)."""
 OF_ITS_TIME: Final = {"used", "attempt"}
 """What a refusal says of the moment it was made at."""
+CHANGES: Final = {"put", "gone", "models", "outputs"}
+"""What a fork changes of the run it goes on with; one that changes nothing is the same run."""
 Place: TypeAlias = tuple["str | int", ...]
 _NUMBERS: Final = re.compile(r"(?<=[#\[])(\d+)(?=[/\]])")
 
@@ -85,6 +87,9 @@ def _choice(fact: e.Fact) -> tuple[tuple[Place, str], JsonValue] | None:
             return (_frame_of(fact.firing), ""), lasting
         case e.FiringCancelled() | e.ItemsClosed() | e.JoinClosed():
             return (_frame_of(fact.firing), ""), e.to_json(fact)
+        case e.RunForked():
+            changed: JsonObject = {name: value for name, value in e.to_json(fact).items() if name in CHANGES}
+            return (((), ""), {"type": fact.type, **changed}) if changed else None
         case e.MutexGranted():
             return ((), fact.name), e.to_json(fact)
         case e.SignalReceived():  # whether somebody waited for it already is timing

@@ -5,8 +5,13 @@ All pieces together are what `Redactor.text` makes of the whole text, wherever i
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from agent_graph.core.redact import Redactor
 from agent_graph.core.secret_shapes import BACK, unfinished
+
+_BREAK: Final = re.compile(r"[^!-~]")
 
 
 class Stream:
@@ -27,7 +32,7 @@ class Stream:
     def piece(self, text: str) -> str:
         """What may be shown now that `text` has come; often nothing."""
         self._new.append(text)
-        if not any(map(_breaks, text)):
+        if _BREAK.search(text) is None:
             return ""  # within a word: it is held back anyhow
         waiting = len(self._window) - self._shown + sum(map(len, self._new))
         if waiting < self._looked + self._looked // 8:
@@ -53,7 +58,3 @@ class Stream:
         self._window, self._shown = window[kept:], end - kept
         self._looked = len(window) - end
         return shown
-
-
-def _breaks(sign: str) -> bool:
-    return not "!" <= sign <= "~"

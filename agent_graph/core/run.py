@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from agent_graph.core.budgets import Ledger
+from agent_graph.core.budgets import ON_BUDGET, Ledger
 from agent_graph.core.events import Fact, GatePlaced, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame
-from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.limits import DEFAULTS, Limits
 
 PLACED: Final = frozenset({"llm"})
 """Node types whose effect holds one of the run's `max_parallelism` places."""
+ON_FORK: Final = "on_fork"
+"""In place of a firing's path: a fork asks whether it may go on."""
+OF_THE_RUN: Final = frozenset({ON_BUDGET, ON_FORK})
+"""Gates that stand for no firing: the run itself asks."""
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -91,6 +95,25 @@ class Usage:
 
 
 @dataclass(slots=True)
+class Fork:
+    """What a run that was forked has of its origin, and what was changed."""
+
+    run_id: str
+    seq: int
+    """The last event that was taken over."""
+    inherited: Usage
+    """What the events that were taken over had used; it is not counted again."""
+    models: dict[str, str] = field(default_factory=dict)
+    """By node id, the model it asks in place of its own."""
+    given: dict[str, JsonValue] = field(default_factory=dict)
+    """By node id or path of a firing: what it says next, without being asked."""
+    asks: dict[int, JsonObject] = field(default_factory=dict)
+    """Questions that a person has to approve before anything goes on, by number, as `core.forks.Question`."""
+    asked: int = 0
+    """How many there were."""
+
+
+@dataclass(slots=True)
 class Run:
     """Everything `decide` needs. Made by `scheduler.new_run`, changed only by `scheduler.evolve`."""
 
@@ -161,6 +184,8 @@ class Run:
     reminders: dict[str, int] = field(default_factory=dict)
     """By approval that is open: when its end is to be told of beforehand, in milliseconds UTC; none once it was."""
     usage: Usage = field(default_factory=Usage)
+    fork: Fork | None = None
+    """It begins with the events of another run."""
     ledger: Ledger | None = None
     """What it may use and has used; None when nothing bounds it."""
 
@@ -182,8 +207,9 @@ class Run:
 
     @property
     def stands_still(self) -> bool:
-        """Its time is over, and it asks for more: nothing is begun meanwhile."""
-        return self.ledger is not None and self.ledger.stands_still
+        """Its time is over, and it asks for more; or it asks whether it may go on at all: nothing is begun."""
+        asks = self.fork is not None and bool(self.fork.asks)
+        return asks or (self.ledger is not None and self.ledger.stands_still)
 
     @property
     def status(self) -> str:
@@ -191,7 +217,7 @@ class Run:
         if self.lifecycle != "running":
             return self.lifecycle
         going = bool(self.open or self.out or self.queue or self.pausing)
-        if going and self.ledger is None:  # nearly always
+        if going and self.ledger is None and self.fork is None:  # nearly always
             return "running"
         going = going or any(mutex.following for mutex in self.mutexes.values())
         ends = self.closing or self.losing or self.met or self.ending or self.deadlocked
@@ -255,3 +281,8 @@ class Run:
         self.out.pop(firing.path, None)
         self.open.pop(firing.path, None)
         self.open[firing.path] = firing
+
+
+def approval_id(run_id: str, firing: str, number: int) -> str:
+    """The id of an approval of a run: drawn from what it is, so that every round of every run has its own."""
+    return "apr-" + digest([run_id, firing, number]).removeprefix("sha256:")[:24]

@@ -22,16 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agent_graph.core import early, lost_branches, mutexes, spending
+from agent_graph.core import early, forks, lost_branches, mutexes, spending
 from agent_graph.core import events as e
-from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.firing import Firing
 from agent_graph.core.folds import FOLDS
 from agent_graph.core.frame_tree import is_doomed, why_it_ends
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, END_RUN, Graph
 from agent_graph.core.outcome import came_to
-from agent_graph.core.run import Run
+from agent_graph.core.run import OF_THE_RUN, Run
 from agent_graph.core.step import Action, Perform, Record, step, untold
 
 COUNTED: Final = (e.BudgetGranted, e.BudgetRefused)
@@ -64,6 +63,8 @@ def decide(graph: Graph, run: Run) -> tuple[Action, ...]:
         return (*failed, *_stop(run, "failed", e.RunFailed(frame.failure)))
     if frame.terminating:
         return (*map(Record, run.met), *_cancel(run.running, run, "the run was ended"), *_end(run, frame))
+    if run.fork is not None and run.fork.asks:
+        return tuple(map(Record, forks.asking(run, run.fork)))
     if run.parts and (lost := _lost(run)):
         return lost
     if (run.met or run.closing or run.losing) and (first := (*map(Record, run.met), *_closing(run), *_losing(run))):
@@ -117,8 +118,8 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     """End everything that is active, then the run."""
     reason = f"the run was {why}" if why == "cancelled" else "the run failed"
     yield from _cancel(run.running, run, reason)
-    asked = (gate for gate in run.open_approvals if gate.firing == ON_BUDGET)
-    yield from (Record(e.ApprovalWithdrawn(ON_BUDGET, gate.approval_id, reason)) for gate in asked)
+    asked = (gate for gate in run.open_approvals if gate.firing in OF_THE_RUN)
+    yield from (Record(e.ApprovalWithdrawn(gate.firing, gate.approval_id, reason)) for gate in asked)
     yield Record(last)
 
 

@@ -34,11 +34,13 @@ class Span(NamedTuple):
 Look: TypeAlias = Callable[[str, int], int]
 """The end of the secret that begins at a place; 0 where none does."""
 
-_RUN: Final = re.compile(r"[!-~]*\Z")  # printable ASCII without the space
+_PRINTED: Final = "".join(map(chr, range(0x21, 0x7F)))
+"""ASCII that is printed, without the space."""
 _PEM: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY: Final = re.compile(r"(?:[A-Za-z0-9+/=:,.()\s-]|\\[nr])*+")
 _PEM_BEGUN: Final = re.compile(r"-----BEGIN[A-Z0-9 ]{0,48}-{0,5}\Z")
+_PEM_HEAD: Final = 64
 _ADDRESS: Final = re.compile(r"://([!#%&()*+,.0-9;=?A-Z^_a-z|~\\-]{1,256}+:[!#%&()+,.0-9:;=?A-Z^_a-z|~\\-]{1,256}+)@")
 _BEARER: Final = re.compile(r"bearer[ \t]+([A-Za-z0-9._~+/=-]{8,}+)", re.IGNORECASE)
 _AFTER_NAME: Final = re.compile(
@@ -130,25 +132,32 @@ def spans(text: str, names: Names) -> list[Span]:
     small = lowered(text)
     found: list[Span] = []
     for hint, look in _LOOKS:
-        found += [Span(at, end) for at in _places(small, hint) if (end := look(text, at))]
+        at = small.find(hint)
+        while at >= 0:
+            end = look(text, at)
+            if end:
+                found.append(Span(at, end))
+            at = small.find(hint, max(at + 1, end))
     for hint, pattern in _GROUPED:
         for at in _places(small, hint):
             match = pattern.match(text, at)
             if match and (hint != "bearer" or _looks_random(match[1], least=8)):
                 found.append(Span(match.start(1), match.end(1)))
     for hint in names.hints:
-        for at in _places(small, hint):
-            found += _behind_name(text, at, len(hint), names)
+        at = small.find(hint)
+        while at >= 0:
+            behind, end = _behind_name(text, at, len(hint), names)
+            found += behind
+            at = small.find(hint, max(at + 1, end))
     return found
 
 
 def unfinished(text: str, found: list[Span]) -> int:
     """Where a text begins that what follows could make a secret, or part of one; its length where it is none of it."""
-    run = _RUN.search(text)
-    assert run is not None, "the empty run is one"
-    begun = _PEM_BEGUN.search(text)
+    run = len(text.rstrip(_PRINTED))
+    begun = _PEM_BEGUN.search(text, max(0, len(text) - _PEM_HEAD))
     open_ends = [span.start for span in found if span.end >= len(text)]
-    return min(run.start(), len(text) if begun is None else begun.start(), *open_ends, len(text))
+    return min(run, len(text) if begun is None else begun.start(), *open_ends, len(text))
 
 
 def _places(small: str, hint: str) -> Iterator[int]:
@@ -158,11 +167,12 @@ def _places(small: str, hint: str) -> Iterator[int]:
         at = small.find(hint, at + 1)
 
 
-def _behind_name(text: str, at: int, length: int, names: Names) -> list[Span]:
-    """The secret, or the secrets of the object, that a name with a hint at `at` says of what follows it."""
+def _behind_name(text: str, at: int, length: int, names: Names) -> tuple[list[Span], int]:
+    """The secret, or the secrets of the object, that a name with a hint at `at` says of what follows it; and the end of
+    that object, within which no other need be looked for (0 = there is none)."""
     after = _AFTER_NAME.match(text, at + length)
     if after is None:
-        return []
+        return [], 0
     start = at
     while start > max(0, at - _LEFT) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1
@@ -171,30 +181,30 @@ def _behind_name(text: str, at: int, length: int, names: Names) -> list[Span]:
         name = f"{text[max(0, at - 12) : at - 1].rpartition(' ')[2]}_{name}"
     strength = names.strength(name)
     if strength == "none":
-        return []
+        return [], 0
     strong, value = strength == "strong", after.end()
     if after["close"] and after["sign"] == ":" and not after["scheme"]:
         return _member(text, value, after["close"], strong=strong, plural=is_plural(name))
-    return _assigned(text, value, least=6 if strong else 16)
+    return _assigned(text, value, least=6 if strong else 16), 0
 
 
-def _member(text: str, at: int, quote: str, *, strong: bool, plural: bool) -> list[Span]:
+def _member(text: str, at: int, quote: str, *, strong: bool, plural: bool) -> tuple[list[Span], int]:
     """What stands behind ``"name":``, told as in a value that is JSON."""
     opened = _OPEN.match(text, at)
     if opened:
         end = _closing(text, opened.end(), opened[1], opened[2])
         content = text[opened.end() : end]
         told = strong or is_like_secret(content)
-        return [Span(opened.end(), end, sure=told)] if content and (told or end == len(text)) else []
+        return [Span(opened.end(), end, sure=told)] if content and (told or end == len(text)) else [], 0
     if not strong:
-        return []
+        return [], 0
     if text[at : at + 1] in ("{", "["):
         return _inside(text, at)
     number = None if plural else _NUMBER.match(text, at)
-    return [Span(number.start(), number.end(), quote)] if number else []
+    return [Span(number.start(), number.end(), quote)] if number else [], 0
 
 
-def _inside(text: str, at: int) -> list[Span]:
+def _inside(text: str, at: int) -> tuple[list[Span], int]:
     """Every string and number of the object or list that begins at `at`; all of one that does not end."""
     found: list[Span] = []
     depth = 0
@@ -205,12 +215,13 @@ def _inside(text: str, at: int) -> list[Span]:
         elif said[0] in "}]":
             depth -= 1
             if not depth:
-                return found
+                return found, part.end()
         elif said[0] != '"':
             found.append(Span(part.start(), part.end(), '"'))
         elif not part["key"] and len(said) > 2:
             found.append(Span(part.start() + 1, part.end() - 1))
-    return [Span(at + 1, min(len(text), at + LONGEST))]
+    end = min(len(text), at + LONGEST)
+    return [Span(at + 1, end)], end
 
 
 def _closing(text: str, at: int, slashes: str, quote: str) -> int:

@@ -22,7 +22,7 @@ from agent_graph.core.budgets import (
 from agent_graph.core.effects import CallModel
 from agent_graph.core.firing import Firing
 from agent_graph.core.jsonvalue import JsonObject, digest
-from agent_graph.core.run import Run
+from agent_graph.core.run import Run, approval_id
 
 EXPIRY_MS: Final = 7 * 86_400_000
 """How long somebody has to answer what the run asks; as at any gate."""
@@ -41,9 +41,9 @@ def asking(run: Run, ledger: Ledger) -> e.ApprovalOpened | None:
     name, number = ledger.refused, ledger.round + 1
     more = ledger.sizes[name]
     subject: JsonObject = {"budget": name, "max": ledger.most[name], "further": more, "used": ledger.told()}
-    code = digest([run.run_id, ON_BUDGET, number]).removeprefix("sha256:")[:24]
     return e.ApprovalOpened(
-        firing=ON_BUDGET, approval_id=f"apr-{code}", round=number, subject=subject, subject_digest=digest(subject),
+        firing=ON_BUDGET, approval_id=approval_id(run.run_id, ON_BUDGET, number), round=number,
+        subject=subject, subject_digest=digest(subject),
         prompt=f"The run has used up its {name} of {ledger.most[name]}. Approve {more} more, or reject and it fails.",
         audience=(), allowed_decisions=("approve", "reject"), expiry_ms=EXPIRY_MS,
         remind_ms=EXPIRY_MS // 10,

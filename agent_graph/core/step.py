@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from agent_graph.core import barriers, spending, tool_facts
+from agent_graph.core import barriers, forks, spending, tool_facts
 from agent_graph.core import events as e
 from agent_graph.core.asking import asked
 from agent_graph.core.early import outermost
@@ -110,6 +110,8 @@ def _asked(run: Run, firing: Firing, attempt: int) -> Done | Effect | e.NodeFail
             check_bounds(run, firing, answer)
         elif isinstance(answer, OpenFrames):
             _check_depth(firing)
+        elif run.fork is not None and isinstance(answer, CallModel):
+            answer = replace(answer, model=run.fork.models.get(node.id, answer.model))
     except NodeFailure as failure:
         error = _error(failure.code, failure.message, failure.failure_class, dict(failure.details))
         return e.NodeFailed(firing.path, error, attempt)
@@ -132,11 +134,13 @@ def _perform(run: Run, firing: Firing, effect: CallModel | CallTool | CheckEvide
     """The call, as a new attempt where it may have been made before; or what the run's budgets say of it."""
     actions: list[Action] = []
     attempt += firing.restart
+    if run.fork is not None and isinstance(effect, CallModel) and (said := forks.handed(run.fork, firing, attempt)):
+        return [Record(e.NodeStarted(firing.path, attempt)), Record(said)] if firing.restart else [Record(said)]
     if run.ledger is not None and isinstance(effect, CallModel):
-        said = spending.for_call(run.ledger, firing, effect, attempt=attempt)
-        if not isinstance(said, bool):
-            actions.append(Record(said))
-        if said is False or isinstance(said, e.BudgetRefused):
+        let = spending.for_call(run.ledger, firing, effect, attempt=attempt)
+        if not isinstance(let, bool):
+            actions.append(Record(let))
+        if let is False or isinstance(let, e.BudgetRefused):
             return actions
     if firing.restart:
         actions.append(Record(e.NodeStarted(firing.path, attempt, firing.model)))

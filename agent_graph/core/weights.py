@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from agent_graph.core.effects import Write
+from agent_graph.core.effects import Missing, Write
 from agent_graph.core.jsonvalue import JsonValue, canonical, compact
 
 SHORT: Final = 1_024
@@ -54,6 +54,12 @@ class Tally:
         self.views.clear()
         for slot in slots:
             self.measured.pop(slot, None)
+
+    def overwritten(self, key: str, value: JsonValue | Missing) -> None:
+        """A key of the base holds another value, or is gone."""
+        self.base += 0 if isinstance(value, Missing) else most_held({key: value})
+        self.measured.pop(key, None)
+        self.views.clear()
 
 
 def most_of(value: JsonValue) -> int:

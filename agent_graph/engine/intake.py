@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from agent_graph.core.budgets import tightened
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.graph import Graph
@@ -59,3 +61,8 @@ def check_connections(graph: Graph, connections: Connections) -> None:
             except ConnectionNotFound as refusal:
                 message = f'node "{node.id}" lets its model call "{reference}", but {refusal.message}'
                 raise ConnectionNotFound(message, **refusal.details, node_id=node.id) from None
+
+
+def new_id(now_ms: int) -> str:
+    """The id of a run that is about to be."""
+    return f"run-{now_ms:011x}{secrets.token_hex(5)}"

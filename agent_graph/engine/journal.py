@@ -123,6 +123,7 @@ class Journal:
             run=run_row(self.graph, run, created_at_ms=run.accepted_at_ms),
             expected_seq=run.seq - len(pending), events=pending, snapshot=self._snapshot(len(pending)),
             approvals=gates, answered=answered, notices=() if told is None else told.notices(self.graph, run, pending),
+            seal=self._shell.seal if run.terminal else None,
         )  # fmt: skip
         reusable = self._reusable
         self._pending, self._touched, self.finishes, self._reusable = [], {}, False, False

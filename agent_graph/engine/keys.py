@@ -119,6 +119,11 @@ class KeyRing:
             return None
         return found[1]
 
+    def verifiers(self) -> dict[str, Verifier]:
+        """All keys by id, to check with. Raises as `holds` does."""
+        self.mac_key()
+        return {key_id: verifier for key_id, (_, verifier) in self._known.items()}
+
     def infos(self) -> Sequence[KeyInfo]:
         """All keys, without their secrets, in the order in which they were made."""
         self._look()
@@ -204,6 +209,16 @@ def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: 
         ring = KeyRing(folder, place, keyless=keyless)
         ring.load()
     return ring
+
+
+def known_keys(folder: Path, *, path: Path | None = None) -> dict[str, Verifier]:
+    """The keys of a folder that has some, to check with; nothing is made or changed. Raises as `open_keys` does."""
+    book = files.book_of(folder)
+    if book["mode"] != files.KEYED:
+        raise required()
+    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring.load()
+    return ring.verifiers()
 
 
 def _begin(folder: Path, place: Path, *, keyless: bool, make: bool, now_ms: int) -> dict[str, Any]:

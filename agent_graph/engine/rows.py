@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.outcome import final_state
-from agent_graph.core.run import Gate, Run
+from agent_graph.core.run import Gate, Run, Usage
 from agent_graph.core.waits import wake_ms
 from agent_graph.store.base import ApprovalRow, RunRow, RunStatus
 
@@ -18,12 +18,18 @@ def run_row(graph: Graph, run: Run, *, created_at_ms: int) -> RunRow:
         seq=run.seq, created_at_ms=created_at_ms, started_at_ms=run.started_at_ms, finished_at_ms=run.finished_at_ms,
         error=run.error, final_state=final_state(run), usage=usage(run), wake_at_ms=wake_ms(run),
         budget={} if run.ledger is None else run.ledger.view(), principal=run.principal,
+        forked_from={} if run.fork is None else {"run_id": run.fork.run_id, "seq": run.fork.seq},
     )  # fmt: skip
 
 
 def usage(run: Run) -> JsonObject:
-    """Counts from recorded facts; tokens are "unknown" where some host said nothing."""
-    counted = run.usage
+    """Counts from recorded facts; tokens are "unknown" where some host said nothing. What a fork has of its origin is
+    told as `inherited`, and counted there."""
+    found = _counted(run.usage)
+    return found if run.fork is None else {**found, "inherited": _counted(run.fork.inherited)}
+
+
+def _counted(counted: Usage) -> JsonObject:
     known = counted.unreported == 0
     found: JsonObject = {
         "llm_calls": counted.llm_calls,

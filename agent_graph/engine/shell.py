@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.redact import PLAIN, Redactor
+from agent_graph.core.sealing import Seal
 from agent_graph.engine.announce import Announcer
 from agent_graph.engine.clock import Clock
 from agent_graph.engine.connections import Connections
+from agent_graph.engine.key_files import KEYLESS
 from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
@@ -38,6 +41,11 @@ class Shell:
     """Takes secrets out of all that comes in."""
     announcer: Announcer | None = None
     """What is to be told outside; None where nobody is."""
+
+    @property
+    def seal(self) -> Callable[[JsonObject], Seal] | None:
+        """Seals what a run that ends comes to; None in a keyless folder."""
+        return None if self.keys.mode == KEYLESS else self.keys.seal
 
 
 async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from agent_graph.core import events as e
@@ -18,10 +17,10 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
-from agent_graph.engine.intake import admitted
+from agent_graph.engine.intake import admitted, new_id
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.redaction import clean_command
-from agent_graph.engine.rows import run_row
+from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.runner import Runner
 from agent_graph.engine.shell import Shell, set_aside, set_aside_with, write_off
 from agent_graph.engine.turns import Turns
@@ -75,21 +74,26 @@ class Supervisor:
         Raises what `check` and `check_capacity` raise (then no run exists), `IdempotencyConflict`, `AlreadyAnswered`.
         """
         value, bounds = self._admitted(graph, value, budgets)
+        now, limits = self.shell.clock.now_ms(), recorded(self._limits)
+        fact = e.RunAccepted(
+            new_id(now), graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {},
+            principal, started_as,
+        )  # fmt: skip
+        event = e.Event(0, now, fact)
+        return await self.begin(graph, evolve(graph, new_run(), event), [event], answer=answer, key=key)
+
+    async def begin(
+        self, graph: Graph, run: Run, log: Sequence[e.Event], *, answer: Callable[[RunRow], Answered] | None = None,
+        key: str = "",
+    ) -> RunRow:  # fmt: skip
+        """Accept a run with its first events, whose fold `run` is, and set it going; else as `start`."""
         twin = key in self._keys  # the store will say which run the first of them made
         if not twin:
             self.check_capacity()
             self._keys |= {key} - {""}
         self._starting += 1
-        now = self.shell.clock.now_ms()
-        run_id = f"run-{now:011x}{secrets.token_hex(5)}"
-        limits = recorded(self._limits)
-        fact = e.RunAccepted(
-            run_id, graph.name, graph.version, value, thread_id, model, started_by, limits, bounds, policy or {},
-            principal, started_as,
-        )  # fmt: skip
-        event = e.Event(0, now, fact)
         # A task of its own: a caller that gives up half-way must not leave a run that nobody drives.
-        return await asyncio.shield(self._spawn(self._accept(graph, event, answer, "" if twin else key)))
+        return await asyncio.shield(self._spawn(self._accept(graph, run, log, answer, "" if twin else key)))
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
         """The bounds a run would start with beside the graph's own. Raises what `intake` and `budgets.tightened`
@@ -109,23 +113,23 @@ class Supervisor:
             raise RunCapacity(message, queued=len(self._queue), active=self._active())
 
     async def _accept(
-        self, graph: Graph, event: e.Event, answer: Callable[[RunRow], Answered] | None, key: str
+        self, graph: Graph, run: Run, log: Sequence[e.Event], answer: Callable[[RunRow], Answered] | None, key: str
     ) -> RunRow:
         try:
-            run = evolve(graph, new_run(), event)
-            row = run_row(graph, run, created_at_ms=event.at_ms)
+            row = run_row(graph, run, created_at_ms=run.accepted_at_ms)
+            gates = [approval_row(graph, run, gate) for gate in run.gates.values()]
             answered = answer(row) if answer is not None else None
-            await self.shell.store.runs.commit(Commit(row, 0, [event], create=True, answered=answered))
+            await self.shell.store.runs.commit(Commit(row, 0, log, create=True, approvals=gates, answered=answered))
         finally:
             self._starting -= 1
             self._keys.discard(key)
-        self.shell.notify.committed(row, [event])
+        self.shell.notify.committed(row, log)
         if self._stopping:
             return row  # durable, and driven by the next process
         if self._queue or self._active() >= self._limits.active_runs:
             self._queue[row.run_id] = None
         else:
-            self._set_going(graph, Folded(run, 1, 0, row))
+            self._set_going(graph, Folded(run, len(log), 0, row))
         return row
 
     def _active(self) -> int:

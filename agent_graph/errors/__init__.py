@@ -55,6 +55,10 @@ from agent_graph.errors.door import LoginLinkInvalid as LoginLinkInvalid
 from agent_graph.errors.door import OriginNotAllowed as OriginNotAllowed
 from agent_graph.errors.door import TokenNotFound as TokenNotFound
 from agent_graph.errors.door import TooManyRequests as TooManyRequests
+from agent_graph.errors.forks import ForkDiverges as ForkDiverges
+from agent_graph.errors.forks import ForkNotAllowed as ForkNotAllowed
+from agent_graph.errors.forks import ForkPointInvalid as ForkPointInvalid
+from agent_graph.errors.forks import ForkPointNotFound as ForkPointNotFound
 from agent_graph.errors.integrity import IntegrityKeyInvalid as IntegrityKeyInvalid
 from agent_graph.errors.integrity import IntegrityKeyRequired as IntegrityKeyRequired
 from agent_graph.errors.integrity import KeyInUse as KeyInUse

@@ -52,7 +52,7 @@ class ApprovalNotAnswered(Refused):
 
 
 class ApprovalSelfDecision(Refused):
-    """Whoever started the run may not decide this."""
+    """Whoever started the run may not decide this; `details.how_to_decide` says how another person can."""
 
 
 class ApproverRequired(Refused):

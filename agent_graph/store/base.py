@@ -22,6 +22,7 @@ from agent_graph.store.rows import (  # told from here too
     Pending,
     RunRow,
     RunStatus,
+    SealedLog,
     Snapshot,
     Space,
     StoredEvent,
@@ -32,9 +33,10 @@ from agent_graph.store.rows import (  # told from here too
 
 __all__ = [
     "GraphStore", "RunStore", "CheckpointStore", "OutcomeStore", "ApprovalStore", "RequestStore", "AnswerStore",
-    "RetentionStore", "TokenStore", "WitnessStore", "OutboxStore", "Store", "TERMINAL", "AlreadyAnswered", "Answered",
-    "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Notice", "Outcome", "Pending", "RunRow",
-    "RunStatus", "Snapshot", "Space", "StoredEvent", "Telling", "TokenRow", "WitnessRow",
+    "RetentionStore", "SealStore", "TokenStore", "WitnessStore", "OutboxStore", "Store", "TERMINAL", "AlreadyAnswered",
+    "Answered", "ApprovalRow", "ApprovalStatus", "Commit", "Ended", "Finding", "GraphRow", "Notice", "Outcome",
+    "Pending", "RunRow", "RunStatus", "SealedLog", "Snapshot", "Space", "StoredEvent", "Telling", "TokenRow",
+    "WitnessRow",
 ]  # fmt: skip
 
 
@@ -141,6 +143,17 @@ class CheckpointStore(Protocol):
     async def latest(self, run_id: str) -> Snapshot:
         """The snapshot that is kept of a run. Raises `RunNotFound`, `CheckpointNotFound`, and
         `CheckpointIntegrityFailure` when it is not what was written."""
+        ...
+
+
+class SealStore(Protocol):
+    async def of(self, run_id: str) -> SealedLog:
+        """The log of a run and its seal, in one consistent state. Raises `RunNotFound`, and `RunPruned` when the log is
+        kept no longer."""
+        ...
+
+    async def put_late(self, run_id: str, seal: JsonObject) -> bool:
+        """Keep a seal made after the run had ended; False, and nothing is changed, where there is one already."""
         ...
 
 
@@ -300,6 +313,9 @@ class Store(Protocol):
 
     @property
     def checkpoints(self) -> CheckpointStore: ...
+
+    @property
+    def seals(self) -> SealStore: ...
 
     @property
     def outcomes(self) -> OutcomeStore: ...

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agent_graph.core.events import Event
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
+from agent_graph.core.sealing import Seal
 
 RunStatus: TypeAlias = Literal["accepted", "running", "waiting", "interrupted", "completed", "failed", "cancelled"]
 TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
@@ -58,6 +59,8 @@ class RunRow:
     """The first event that is kept; above 0 once the run's record was pruned. No commit looks at it either."""
     principal: str = ""
     """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
+    forked_from: JsonObject = field(default_factory=dict)
+    """{run_id, seq} of what a fork begins with. Only the commit that makes the run looks at it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,25 @@ class Commit:
     approvals: Sequence[ApprovalRow] = ()
     answered: Answered | None = None
     notices: Sequence[Notice] = ()
+    seal: Callable[[JsonObject], Seal] | None = None
+    """Seals what a run that ends comes to (`receipt.seal_body`); kept in the same transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedLog:
+    """The whole log of a run as it lies in the database, with what was sealed of it; nothing is checked."""
+
+    run_id: str
+    status: RunStatus
+    finished_at_ms: int | None
+    events: tuple[bytes, ...]
+    """In the order of their numbers."""
+    count: int
+    """How many the run's row says there are."""
+    head: str
+    """``sha256:<hex>``, the hash of the last one by the run's row."""
+    seal: JsonObject | None
+    """{key_id, seal, sealed_at_ms, late}; None where nothing was sealed."""
 
 
 @dataclass(frozen=True, slots=True)

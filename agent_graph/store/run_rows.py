@@ -15,7 +15,7 @@ from agent_graph.store.cursor import encode_cursor, number_of
 # runs as lists show them, newest first
 LIST: Final = """
 SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       wake_at_ms, pinned, first_seq, principal, error, final_state, usage, budget
+       wake_at_ms, pinned, first_seq, principal, forked_from, error, final_state, usage, budget
 FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
 IS: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
@@ -60,7 +60,7 @@ def _select(
 
 
 def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, wake_at_ms, pinned, first_seq, principal, error, final_state, usage, budget = columns
+    *plain, wake_at_ms, pinned, first_seq, principal, forked, error, final_state, usage, budget = columns
     return replace(
         RunRow(*plain),
         pinned=bool(pinned),
@@ -71,6 +71,7 @@ def _row(columns: tuple[Any, ...]) -> RunRow:
         budget={} if budget is None else json_object(budget),
         wake_at_ms=wake_at_ms,
         principal=principal,
+        forked_from={} if forked is None else json_object(forked),
     )
 
 

@@ -21,6 +21,7 @@ from agent_graph.store.db import Database
 from agent_graph.store.graphs import READ_VERSION, version_not_found
 from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.run_rows import find_row, list_rows, not_found
+from agent_graph.store.sealing import seal_of
 from agent_graph.store.waking import next_wake
 
 
@@ -40,6 +41,8 @@ class Extension(NamedTuple):
     bodies: list[str]
     columns: tuple[Any, ...]
     head: str
+    seal: str | None
+    """Of a run that ends."""
 
 
 NOWHERE: Final = Place(0, 0, chain.NO_EVENT, "")
@@ -50,8 +53,8 @@ PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
 INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, status,
-                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
@@ -60,7 +63,7 @@ WHERE run_no = ? AND head = ?"""
 # the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                budget = ?, wake_at_ms = ?, status = ?
+                budget = ?, wake_at_ms = ?, status = ?, seal = ?
 WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
@@ -184,7 +187,7 @@ def _extend(commit: Commit, place: Place) -> Extension:
     final_state = json_text(run.final_state[0]) if run.final_state else None
     usage, budget = json_text(run.usage), json_text(run.budget) if run.budget else None
     columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, budget, run.wake_at_ms)
-    return Extension(place, bodies, columns, head)
+    return Extension(place, bodies, columns, head, seal_of(commit, seq, head))
 
 
 def write_commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> tuple[Place, int]:
@@ -241,7 +244,7 @@ def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) 
     if status == run.status:
         moved = connection.execute(ADVANCE, (*extension.columns, run_no, head))
     else:
-        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, run_no, head))
+        moved = connection.execute(ADVANCE_TO, (*extension.columns, run.status, extension.seal, run_no, head))
     return moved.rowcount == 1
 
 
@@ -250,6 +253,7 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
     rest = (
         run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
+        json_text(run.forked_from) if run.forked_from else None,
     )  # fmt: skip
     return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
 

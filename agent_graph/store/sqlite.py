@@ -30,6 +30,7 @@ from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
 from agent_graph.store.runs import SqliteRuns
+from agent_graph.store.seals import SqliteSeals
 from agent_graph.store.sqlite_errors import store_error
 from agent_graph.store.tokens import SqliteTokens
 from agent_graph.store.volatile import MemoryDatabase, VolatileRuns
@@ -44,7 +45,7 @@ class SqliteStore:
 
     __slots__ = (
         "answers", "approvals", "checkpoints", "database", "graphs", "outbox", "outcomes", "requests", "retention",
-        "runs", "storage", "tokens", "witnesses",
+        "runs", "seals", "storage", "tokens", "witnesses",
     )  # fmt: skip
 
     def __init__(self, database: Database) -> None:
@@ -53,6 +54,7 @@ class SqliteStore:
         self.graphs = SqliteGraphs(database)
         self.runs = VolatileRuns(database) if isinstance(database, MemoryDatabase) else SqliteRuns(database)
         self.checkpoints = SqliteCheckpoints(database)
+        self.seals = SqliteSeals(database)
         self.outcomes = SqliteOutcomes(database)
         self.approvals = SqliteApprovals(database)
         self.requests = SqliteRequests(database)

@@ -16,6 +16,7 @@ import aiosqlite
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.sealing import Seal
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.connection import Job
 from agent_graph.store.db import Database, look, transact
@@ -75,6 +76,7 @@ class _Ahead:
     first: int
     events: list[Event]
     row: RunRow
+    seal: Callable[[JsonObject], Seal] | None = None
 
     @property
     def seq(self) -> int:
@@ -134,13 +136,13 @@ class VolatileRuns(SqliteRuns):
         elif ahead.seq != commit.expected_seq or ahead.row.status in TERMINAL or len(ahead.events) >= MOST_PUT_OFF:
             return False
         ahead.events += commit.events
-        ahead.row = commit.run
+        ahead.row, ahead.seal = commit.run, commit.seal
         return True
 
     def _write_all(self, connection: sqlite3.Connection) -> None:
         for run_id, one in self._ahead.items():
             self._places.pop(run_id, None)
-            place, _ = write_commit(Commit(one.row, one.first, one.events), None, connection)
+            place, _ = write_commit(Commit(one.row, one.first, one.events, seal=one.seal), None, connection)
             self._remember(run_id, place)
         self._ahead = {}
         self._memory.put_off = None

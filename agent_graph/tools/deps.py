@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
+from agent_graph.core.events import Event
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits
@@ -55,6 +56,11 @@ class Supervising(Protocol):
         self, graph: Graph, value: JsonValue, *, thread_id: str = "", model: str = "", started_by: str = "",
         principal: str = "", started_as: str = "", budgets: JsonObject | None = None, policy: JsonObject | None = None,
         answer: Callable[[RunRow], Answered] | None = None, key: str = "",
+    ) -> RunRow: ...  # fmt: skip
+
+    async def begin(
+        self, graph: Graph, run: Run, log: Sequence[Event], *, answer: Callable[[RunRow], Answered] | None = None,
+        key: str = "",
     ) -> RunRow: ...  # fmt: skip
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject: ...

@@ -67,9 +67,10 @@ async def forecast(deps: Deps, graph: Graph, budgets: JsonObject | None) -> Json
 
 
 async def _recorded(deps: Deps, graph: Graph) -> JsonObject | None:
-    """What the last completed runs of this very version took."""
+    """What the last completed runs of this very version took; a fork has not taken all that it did."""
     rows, _ = await deps.store.runs.list(statuses=("completed",), graph_id=graph.name, limit=LOOKED_AT)
-    return recorded([_taken(row) for row in rows if row.graph_version == graph.version])
+    whole = [row for row in rows if row.graph_version == graph.version and not row.forked_from]
+    return recorded([_taken(row) for row in whole])
 
 
 def _taken(row: RunRow) -> Taken:

@@ -32,6 +32,8 @@ from agent_graph.store.base import (
     RetentionStore,
     RunRow,
     RunStore,
+    SealedLog,
+    SealStore,
     Snapshot,
     Store,
     StoredEvent,
@@ -59,6 +61,7 @@ class SeenStore:
         self._store = store
         self.runs: Final[RunStore] = SeenRuns(store.runs, caller.principal)
         self.checkpoints: Final[CheckpointStore] = SeenCheckpoints(store.checkpoints, self.runs)
+        self.seals: Final[SealStore] = SeenSeals(store.seals, self.runs)
         whose = "" if caller.sees_approvals else caller.principal
         self.approvals: Final[ApprovalStore] = SeenApprovals(store.approvals, whose)
         self.witnesses: Final[WitnessStore] = SeenWitnesses(store.witnesses, caller.principal)
@@ -163,6 +166,22 @@ class SeenCheckpoints:
         return await self._checkpoints.latest(run_id)
 
 
+class SeenSeals:
+    """`store.base.SealStore` of the runs that are seen."""
+
+    def __init__(self, seals: SealStore, runs: RunStore) -> None:
+        self._seals = seals
+        self._runs = runs
+
+    async def of(self, run_id: str) -> SealedLog:
+        await self._runs.get(run_id)
+        return await self._seals.of(run_id)
+
+    async def put_late(self, run_id: str, seal: JsonObject) -> bool:
+        await self._runs.get(run_id)
+        return await self._seals.put_late(run_id, seal)
+
+
 class SeenApprovals:
     """`store.base.ApprovalStore` of the runs one principal has started, of all runs for ""."""
 
@@ -229,6 +248,14 @@ class SeenSupervisor:
             graph, value, thread_id=thread_id, model=model, started_by=started_by, principal=self._caller.principal,
             started_as=started_as, budgets=budgets, policy=policy, answer=answer, key=key,
         )  # fmt: skip
+
+    async def begin(
+        self, graph: Graph, run: Run, log: Sequence[Event], *, answer: Callable[[RunRow], Answered] | None = None,
+        key: str = "",
+    ) -> RunRow:  # fmt: skip
+        if run.principal != self._caller.principal:
+            raise _operators()
+        return await self._supervisor.begin(graph, run, log, answer=answer, key=key)
 
     def check(self, graph: Graph, value: JsonValue, *, budgets: JsonObject | None) -> JsonObject:
         return self._supervisor.check(graph, value, budgets=budgets)

@@ -12,6 +12,7 @@ from agent_graph.core.nesting import whole
 from agent_graph.core.run import Run, Wait
 from agent_graph.engine.commands import Signal
 from agent_graph.store.base import Answered, ApprovalRow, RunRow
+from agent_graph.tools import views
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.params import ANY_JSON, Key, Params, RunId, parsed_object
 from agent_graph.tools.registry import Call, tool
@@ -65,10 +66,14 @@ def _view(run: Run, args: SignalParams, taken: Sequence[str]) -> JsonObject:
 
 
 async def waiting_for(deps: Deps, row: RunRow, pending: Sequence[ApprovalRow]) -> list[JsonValue]:
-    """Decisions, then messages and moments, each oldest first."""
+    """Decisions, with how each can be made, then messages and moments, each oldest first."""
     found: list[JsonValue] = [
-        {"kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id} for gate in pending
-    ]
+        {
+            "kind": "approval", "approval_id": gate.approval_id, "node_id": gate.node_id,
+            "how_to_decide": views.way_to_decide(gate, console=deps.console),
+        }
+        for gate in pending
+    ]  # fmt: skip
     if row.status not in ("waiting", "running") or row.first_seq:
         return found
     graph = await deps.catalog.get(row.graph_id, row.graph_version)

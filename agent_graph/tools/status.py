@@ -59,13 +59,16 @@ async def graph_status(call: Call[StatusParams]) -> JsonObject:
 
 
 async def _receipt(deps: Deps, run_id: str) -> JsonObject:
-    """Whether a receipt could be made: the run has ended, and its chain of events is whole."""
+    """Whether there is a receipt: the run has ended, its chain of events is whole, and the folder has a key."""
     row = await deps.store.runs.get(run_id)
     kept = not row.first_seq
     whole = kept and await deps.store.runs.verify_chain(run_id) is None
+    ready = row.status in TERMINAL and whole
+    seal = (await deps.store.seals.of(run_id)).seal if ready else None
     return {
-        "resource": "receipt", "run_id": run_id, "status": row.status, "ready": row.status in TERMINAL and whole,
-        "events": row.seq, "kept": kept, "chain_verified": whole,
+        "resource": "receipt", "run_id": run_id, "status": row.status, "ready": ready and deps.keys.mode == "keyed",
+        "events": row.seq, "kept": kept, "chain_verified": whole, "sealed": seal is not None,
+        "key_mode": deps.keys.mode,
     }  # fmt: skip
 
 

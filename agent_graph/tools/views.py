@@ -41,6 +41,8 @@ def run_row(row: RunRow) -> JsonObject:
     }  # fmt: skip
     if row.principal:
         body["principal"] = row.principal
+    if row.forked_from:
+        body["forked_from"] = row.forked_from
     if row.error is not None:
         body["error"] = row.error
     return body
@@ -60,6 +62,8 @@ def run(row: RunRow, *, storage: str, now_ms: int) -> JsonObject:
     }  # fmt: skip
     if row.principal:
         body["principal"] = row.principal
+    if row.forked_from:
+        body["forked_from"] = row.forked_from
     if row.pinned:
         body["pinned"] = True
     if row.first_seq:
@@ -102,10 +106,16 @@ def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
     if row.closed_at_ms is not None:
         body["closed_at_ms"] = row.closed_at_ms
     if row.status == "pending":
-        body["how_to_decide"] = how_to_decide(
-            row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console
-        )
+        body["how_to_decide"] = way_to_decide(row, console=console)
     return body
+
+
+def way_to_decide(row: ApprovalRow, *, console: str) -> str:
+    """How a person can decide a pending approval, in words for whoever asks."""
+    return how_to_decide(
+        row.approval_id, channels=row.channels, decisions=row.allowed_decisions, console=console,
+        self_approval=row.self_approval,
+    )  # fmt: skip
 
 
 def event(stored: StoredEvent, *, duration_ms: int | None = None) -> JsonObject:

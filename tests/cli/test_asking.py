@@ -148,7 +148,9 @@ async def test_a_models_words_are_shown_as_they_come(
 ) -> None:
     screen.lend(monkeypatch)
     holding = Gate()
-    ollama.on("SAY", stream(*encoded([line("Once upon a \x1b[31mtime")]), holding, *encoded([line("."), last_line()])))
+    ollama.on(
+        "SAY", stream(*encoded([line("Once upon a \x1b[31mtime there")]), holding, *encoded([line("."), last_line()]))
+    )
     path = tmp_path / "say.json"
     body: Any = spec("say", asks("teller", "SAY {input}"), edges=[("teller", "END")])
     path.write_text(json.dumps(body), encoding="utf-8")
@@ -158,7 +160,7 @@ async def test_a_models_words_are_shown_as_they_come(
     holding.open()
     await screen.shows("teller  done")
     done = await running
-    assert (done.code, done.out) == (0, b"Once upon a \x1b[31mtime.\n")
+    assert (done.code, done.out) == (0, b"Once upon a \x1b[31mtime there.\n")
 
 
 async def test_a_closed_gate_asks_who_is_there_and_shows_no_secret(

@@ -38,6 +38,14 @@ async def test_runs_are_listed_newest_first_and_filtered(ann: Browser, tools: To
     assert (await ann.get("/runs?status=nonsense")).text("code") == "INVALID_ARGUMENT"
 
 
+async def test_a_run_is_given_as_a_report_to_who_sees_it(ann: Browser, bob: Browser, tools: Tools) -> None:
+    run_id = (await approval(tools, await waiting(tools)))["run_id"]
+    page = await ann.get(f"/runs/{run_id}/report")
+    assert page.response.headers["content-disposition"] == f'attachment; filename="{run_id}.html"'
+    assert page.text("not-ended").startswith("Not ended")
+    assert (await bob.get(f"/runs/{run_id}/report")).text("code") == "RUN_NOT_FOUND"
+
+
 async def test_the_list_is_paged(ann: Browser, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "ROWS", 2)
     await tools.ok("graph_create", spec=keep())
@@ -223,7 +231,7 @@ async def test_the_stream_of_a_run_that_has_ended_is_its_events_and_how_it_stand
     assert answer.headers["content-type"].startswith("text/event-stream")
     blocks = answer.text.strip().split("\n\n")[1:]
     kinds = [block.split("event: ")[1].split("\n")[0] for block in blocks]
-    assert kinds[-4:] == ["standing", "outcome", "drawing", "end"]
+    assert kinds[-5:] == ["standing", "outcome", "drawing", "receipt", "end"]
     assert kinds.count("event") == len((await tools.ok("graph_run_events", run_id=run["run_id"]))["events"])
     again = await ann.client.get(f"/runs/{run['run_id']}/live", headers={"last-event-id": "1"})
     assert "id: 2\n" in again.text

@@ -86,6 +86,8 @@ SAMPLES: list[e.Fact] = [
     e.ApprovalVoted("a#1", "apr-1", {"decision": "approve"}),
     e.ApprovalVoted("a#1", "apr-1", {"decision": "edit", "patch": [{"op": "remove", "path": "/a"}]}, {"b": 1}),
     e.ApprovalReminded("a#1", "apr-1"),
+    e.AnswerGiven("a#1", {"text": "x"}, 2),
+    e.RunForked("run-1", 4, "a#1", {"k": 1}, ("l",), {"a": "m"}, {"b": "x"}, "sha256:0", asks=({"node_id": "g"},)),
     e.ApprovalDecided("a#1", "apr-1", "approve", "", "ann", "cli"),
     e.ApprovalExpired("a#1", "apr-1"),
     e.ApprovalWithdrawn("a#1", "apr-1", "why"),

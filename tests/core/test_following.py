@@ -126,7 +126,7 @@ def test_a_changed_event_is_found() -> None:
         e.TimerFired("g#1"),
         e.SignalReceived("paid", 1, "g#1"),
         e.NodeRetried("g#1", {"code": "X", "message": "", "class": "timeout"}, 5, 7),
-        e.NodeRetried("g#1", {"code": "X", "message": "", "class": "timeout"}, 5, 1),
+        e.NodeRetried("g#1", {"code": "X", "message": "", "class": "timeout"}, 5, 1, "m"),
         e.BudgetRefused("max_nodes", 1, 1, firing="g#1"),
         e.ToolAnswered("g#1", "1", "", attempt=1),
         e.RunFailed({"code": "X", "message": ""}),

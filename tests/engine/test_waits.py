@@ -294,7 +294,7 @@ async def test_a_run_says_what_it_waits_for() -> None:
         await room.reaches(run_id, "waiting")
         (pending,) = await room.pending(run_id)
         waits = [
-            {"kind": "approval", "approval_id": pending["approval_id"], "node_id": "g"},
+            {"kind": "approval", "node_id": "g", **{k: pending[k] for k in ("approval_id", "how_to_decide")}},
             {"kind": "timer", "node_id": "t", "node_path": "t#1", "due_at_ms": 1_000_000 + HOUR_MS},
             {"kind": "signal", "node_id": "s", "node_path": "s#1", "name": "paid", "expires_at_ms": 1_000_007},
             {"kind": "signal", "node_id": "u", "node_path": "u#1", "name": "u"},

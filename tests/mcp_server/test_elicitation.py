@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,7 +62,7 @@ async def test_at_a_gate_closed_to_models_the_human_decides_whatever_the_assista
             "graph_approval_decide", approval_id=approval["approval_id"], decision="approve", decided_by="a model"
         )
         (shown,) = human.shown
-        assert shown.message == "May this be sent?\n\nDear Bob"
+        assert shown.message == f"May this be sent?\n\nDear Bob\n\n({approval['subject_digest']})"
         assert shown.requested_schema["properties"]["decision"]["enum"] == ["approve", "reject", "request_changes"]
         (vote,) = said["approval"]["votes"]
         assert (vote["decision"], vote["decided_by"], vote["via"]) == ("reject", "Ada", "elicitation")
@@ -95,18 +97,22 @@ async def test_a_wait_asks_and_goes_on_with_what_was_decided(era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_wait_whose_question_is_declined_says_what_the_run_waits_for(era: str) -> None:
-    human = Human({"action": "decline"})
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+@pytest.mark.parametrize("until", ["waiting", "terminal"])
+async def test_a_wait_whose_question_is_declined_is_over_and_says_how_it_can_be_decided(
+    era: str, action: str, until: str
+) -> None:
+    human = Human({"action": action})
     async with opened() as deps, behind(deps, era, human) as assistant:
         tools = Tools(deps)
-        run_id, _ = await waiting(tools)
+        run_id, approval = await waiting(tools)
         before = await tools.everything()
-        if era == "auto":  # the question is the answer of the call, so it is put once for each call
-            human.answer = YES
-            seen = await assistant.ok("graph_run_wait", run_id=run_id, until="event")
-        else:
-            seen = await assistant.ok("graph_run_wait", run_id=run_id, until="waiting")
-        assert (seen["run"]["status"], seen["terminal"]) == ("waiting", False)
+        seen = await assistant.ok("graph_run_wait", run_id=run_id, until=until)
+        assert (seen["status"], seen["terminal"], len(human.shown)) == ("waiting", False, 1)
+        (waits,) = seen["run"]["waiting_for"]
+        assert f"agent-graph approvals decide {approval['approval_id']}" in waits["how_to_decide"]
+        assert (seen["asked"]["approval_id"], seen["asked"]["answered"]) == (approval["approval_id"], False)
+        assert seen["asked"]["error_code"] == "APPROVAL_NOT_ANSWERED"
         assert await tools.everything() == before
 
 
@@ -227,3 +233,25 @@ async def test_a_subject_too_long_to_be_shown_whole_is_asked_about_elsewhere() -
         run_id = (await tools.ok("graph_run_start", graph_id="gated", input={"draft": "x" * 20_001}))["run_id"]
         assert (await assistant.ok("graph_run_wait", run_id=run_id, until="waiting"))["status"] == "waiting"
         assert human.shown == []
+
+
+class Absent(Human):
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+        self.shown.append(params)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_human_who_does_not_come_back_holds_a_call_no_longer_than_any_other() -> None:
+    """Up to 2025-11-25: since then no call is open while a human reads."""
+    async with opened() as whole:
+        deps = replace(whole, limits=replace(whole.limits, wait_ms=1_500))
+        async with behind(deps, "legacy", Absent(YES)) as assistant:
+            tools = Tools(deps)
+            run_id, approval = await waiting(tools, channels=HUMAN)
+            before = await tools.everything()
+            seen = await assistant.ok("graph_run_wait", run_id=run_id)
+            assert (seen["status"], seen["asked"]["error_code"]) == ("waiting", "APPROVAL_NOT_ANSWERED")
+            given = {"approval_id": approval["approval_id"], "decision": "approve", "decided_by": "a model"}
+            assert await assistant.refused("graph_approval_decide", **given) == "APPROVAL_NOT_ANSWERED"
+            assert await tools.everything() == before

@@ -169,7 +169,7 @@ async def test_an_approval_is_a_question_to_the_human_and_the_answer_a_vote() ->
         ((key, question),) = task["inputRequests"].items()
         assert question["method"] == "elicitation/create"
         assert question["params"]["mode"] == "form"
-        assert question["params"]["message"] == "May this be sent?\n\nDear {Dana}"
+        assert question["params"]["message"].startswith("May this be sent?\n\nDear {Dana}\n\n(sha256:")
         schema = question["params"]["requestedSchema"]
         assert schema["properties"]["decision"]["enum"] == ["approve", "reject"]
         assert schema["required"] == ["decision", "decided_by"]

@@ -81,6 +81,7 @@ async def walk(assistant: Assistant) -> set[str]:
     seen = await ok("graph_source_witness_capture", locator="https://example.org/a", content="It will be late.")
     again = await ok("graph_source_witness_get", witness_id=seen["witness_id"])
     assert again["witness_id"] == seen["witness_id"]
+    assert (await ok("graph_run_receipt", run_id=run_id))["integrity"]["verified"] is True
     (version,) = (await ok("graph_template_outcomes", template_id="council_deliberation"))["versions"]
     assert (version["completed"], version["per_run"]["llm_calls"]) == (2, 5.0)
     assert (await ok("graph_template_candidates", state="not_yet"))["candidates"][0]["graph_id"] == "paid"

@@ -58,6 +58,11 @@ class Wire:
         await self.send(method, self._number, **params)
         return await self.answer(self._number)
 
+    async def reply(self, request_id: int, result: dict[str, Any]) -> None:
+        """Send what reads as the answer to a request of the server's."""
+        message = {"jsonrpc": "2.0", "id": request_id, "result": result}
+        await self._write.send(SessionMessage(types.jsonrpc_message_adapter.validate_python(message)))
+
     async def call(self, request_id: int, tool: str, meta: dict[str, Any] | None = None, **arguments: Any) -> None:
         more = {"_meta": meta} if meta else {}
         await self.send("tools/call", request_id, name=tool, arguments=arguments, **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from hypothesis import given, settings
@@ -126,3 +127,16 @@ def test_a_long_word_in_a_thousand_pieces_takes_no_longer_than_it_should() -> No
     text = '"secret": "' + "x y " * 20_000
     shown = [stream.piece(text[at : at + 4]) for at in range(0, len(text), 4)]
     assert "".join((*shown, stream.rest())) == '"secret": "[redacted]'
+
+
+def test_texts_made_to_be_slow_are_not() -> None:
+    hostile = (
+        "x" * 50_000 + "\n", "sk-" * 20_000, "secret=" * 8_000,
+        '"secret":[' * 6_000, '"secret":{' * 3_000 + "}" * 3_000,
+        "-----BEGIN PRIVATE KEY-----" * 2_000, '"secret": "\\' * 6_000, "bearer " * 8_000, "eyJaaaaaaaa." * 5_000,
+    )  # fmt: skip
+    for text in hostile:
+        began = time.process_time()
+        stream = Stream(PLAIN)
+        assert stream.piece(text) + stream.rest() == PLAIN.text(text)
+        assert time.process_time() - began < 5

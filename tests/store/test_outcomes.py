@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 from agent_graph.core.events import RunCompleted, RunFailed
 from agent_graph.errors import SequenceConflict
+from agent_graph.store import migrate
 from agent_graph.store.base import Commit, Outcome
 from agent_graph.store.sqlite import SqliteStore, open_store
 from tests.store.rows import AT_MS, begin, events, graph, run, start
 
+MIGRATIONS = Path(migrate.__file__).parent / "migrations"
 USAGE = {"llm_calls": 2, "prompt_tokens": 10, "completion_tokens": 5, "nodes": 3}
 UNKNOWN = {"llm_calls": 1, "prompt_tokens": "unknown", "completion_tokens": "unknown", "nodes": 1}
 
@@ -80,8 +83,12 @@ async def test_runs_that_ended_before_there_were_counts_are_counted(path: Path) 
         await store.runs.commit(done("run-2", usage=UNKNOWN, took_ms=60))
         counted = await store.outcomes.of_own_graphs()
     with sqlite3.connect(path) as older:
-        for table in ("outcomes", "origins", "outbox", "told"):
-            older.execute(f"DROP TABLE {table}")
+        for file in reversed(sorted(MIGRATIONS.glob("*.sql"))[6:]):
+            made = file.read_text(encoding="utf-8")
+            for table in reversed(re.findall(r"CREATE TABLE (\w+)", made)):
+                older.execute(f"DROP TABLE {table}")
+            for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", made):
+                older.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         older.execute("PRAGMA user_version = 6")
     older.close()
     async with await open_store(path) as store:

@@ -177,9 +177,9 @@ async def test_a_wait_until_the_next_event_and_until_somebody_must_decide(tools:
     waiting = await tools.ok("graph_run_wait", run_id=run_id, until="waiting")
     assert (waiting["status"], waiting["terminal"], waiting["timed_out"]) == ("waiting", False, False)
     run = await tools.ok("graph_run_get", run_id=run_id)
-    assert run["waiting_for"] == [
-        {"kind": "approval", "approval_id": run["pending_approvals"][0]["approval_id"], "node_id": "gate"}
-    ]
+    (pending,) = run["pending_approvals"]
+    told = {name: pending[name] for name in ("approval_id", "how_to_decide")}
+    assert run["waiting_for"] == [{"kind": "approval", "node_id": "gate", **told}]
     assert waiting["run"]["waiting_for"] == run["waiting_for"]
     ended = await tools.ok("graph_run_wait", run_id=run_id, timeout_ms=0)
     assert (ended["timed_out"], ended["run"]["waiting_for"]) == (True, run["waiting_for"])

@@ -76,7 +76,7 @@ async def test_status_of_the_server_says_who_answers_and_what_there_is(tools: To
     assert (await tools.ok("graph_status", resource="templates"))["templates"] == IDS
     assert await tools.ok("graph_status", resource="receipt", run_id=run["run_id"]) == {
         "resource": "receipt", "run_id": run["run_id"], "status": "completed", "ready": True,
-        "events": events["events"], "kept": True, "chain_verified": True,
+        "events": events["events"], "kept": True, "chain_verified": True, "sealed": True, "key_mode": "keyed",
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from agent_graph.core.graph import END, END_RUN, START
 NODES: Final = 150
 WAYS: Final = 400
 """Most of a drawing; nobody reads more on a page."""
+PLANS: Final = 64
 CHARACTERS: Final = 28
 WAY_CHARACTERS: Final = 26
 LETTER: Final = 7.4
@@ -90,7 +92,8 @@ def drawn(graph: Any) -> Markup | None:
         taken[way["from"], way["to"]] = taken.get((way["from"], way["to"]), 0) + way["times"]
     said |= {way: f"{said[way]} ({times} times)".strip() for way, times in taken.items() if times > 1 and way in said}
     near = _near(said)
-    plan = planned(_room(boxes, said, near), list(ways), apart=APART, margin=MARGIN)
+    room = _room(boxes, said, near)
+    plan = _planned(tuple(room.widths.items()), tuple(room.heights.items()), tuple(room.bends.items()), tuple(ways))
     placed = [replace(box, x=round(plan.places[name][0], 1), y=round(plan.places[name][1], 1))
               for name, box in boxes.items()]  # fmt: skip
     lines = [
@@ -101,6 +104,15 @@ def drawn(graph: Any) -> Markup | None:
         "drawing.html", boxes=placed, lines=lines, width=round(plan.width), height=round(plan.height),
         counts=f"{len(nodes)} nodes, {len(ways)} ways",
     )  # fmt: skip
+
+
+@lru_cache(maxsize=PLANS)
+def _planned(
+    widths: tuple[tuple[str, float], ...], heights: tuple[tuple[str, float], ...],
+    bends: tuple[tuple[Way, float], ...], ways: tuple[Way, ...],
+) -> Plan:  # fmt: skip
+    """Kept: a run that is followed is drawn again at each change, and its nodes stay where they are."""
+    return planned(Room(dict(widths), dict(heights), dict(bends)), ways, apart=APART, margin=MARGIN)
 
 
 def _room(boxes: Mapping[str, Box], said: Mapping[Way, str], near: Mapping[Way, str]) -> Room:

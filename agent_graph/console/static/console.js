@@ -118,7 +118,7 @@ function followRun(element) {
     byId("streamed").hidden = false;
   };
 
-  const on = { event, delta, standing: put("standing"), outcome: put("outcome"), drawing: put("drawing") };
+  const on = { event, delta, standing: put("standing"), outcome: put("outcome"), drawing: put("drawing"), receipt: put("receipt-place") };
   listen(() => path + "?from=" + next, { on, left: () => forget(null) });
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from starlette.requests import Request
@@ -39,7 +40,7 @@ async def graph_page(
     graph = await desk.ask("graph_render", asked, whole=True)
     schema = (await desk.deps.catalog.get(graph["graph_id"], graph["graph_version"])).input_schema
     return page(
-        "graph.html", http_status=status, desk=desk, graph=graph, drawing=drawn(graph),
+        "graph.html", http_status=status, desk=desk, graph=graph, drawing=await asyncio.to_thread(drawn, graph),
         fields=fields(schema, desk.form or None), typed=desk.form, code=code, wrong=wrong,
         may=desk.caller.may("runs:write"), nonce=nonce(),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from starlette.requests import Request
@@ -52,7 +53,8 @@ async def _drawing(desk: Desk, template_id: str) -> Any:
     """The graph it makes with its defaults; None where it needs parameters or is too large."""
     try:
         spec = from_template(template_id, None, {}, library=desk.deps.catalog.templates, limits=desk.deps.limits)
-        return drawn(await desk.ask("graph_render", {"spec": spec, "format": "json"}, whole=True))
+        graph = await desk.ask("graph_render", {"spec": spec, "format": "json"}, whole=True)
+        return await asyncio.to_thread(drawn, graph)
     except (AgentGraphError, Turned):
         return None
 

@@ -24,6 +24,7 @@ from agent_graph.core.events.approvals import (
 from agent_graph.core.events.base import Fact
 from agent_graph.core.events.budgets import BudgetGranted, BudgetRefused, BudgetSettled
 from agent_graph.core.events.firings import (
+    AnswerGiven,
     CacheHit,
     EvidenceChecked,
     FiringCancelled,
@@ -48,6 +49,7 @@ from agent_graph.core.events.runs import (
     RunCancelRequested,
     RunCompleted,
     RunFailed,
+    RunForked,
     RunInterrupted,
     RunResumed,
     RunStarted,
@@ -57,6 +59,7 @@ from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 __all__ = [
+    "AnswerGiven",
     "ApprovalDecided",
     "ApprovalExpired",
     "ApprovalOpened",
@@ -92,6 +95,7 @@ __all__ = [
     "RunCancelled",
     "RunCompleted",
     "RunFailed",
+    "RunForked",
     "RunInterrupted",
     "RunResumed",
     "RunStarted",
@@ -124,13 +128,11 @@ FACTS: dict[str, FactType] = {
     cls.type: cls
     for cls in (
         RunAccepted, RunStarted, RunInterrupted, RunResumed, RunCancelRequested, RunCompleted, RunFailed, RunCancelled,
-        NodeStarted, ModelAnswered, CacheHit, ToolCalled, ToolAnswered, EvidenceChecked, NodeFinished, NodeFailed,
-        NodeRetried,
-        RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed, JoinClosed, BranchFailed, FrameFailed,
-        FiringCancelled,
-        GatePlaced, ApprovalOpened, ApprovalVoted, ApprovalReminded, ApprovalDecided, ApprovalExpired,
-        ApprovalWithdrawn, MutexGranted, BudgetGranted, BudgetSettled, BudgetRefused, TimerSet, TimerFired,
-        SignalAwaited, SignalReceived, Warned,
+        RunForked, NodeStarted, ModelAnswered, CacheHit, AnswerGiven, ToolCalled, ToolAnswered, EvidenceChecked,
+        NodeFinished, NodeFailed, NodeRetried, RouteTaken, LoopExhausted, WriteConflict, FramesOpened, ItemsClosed,
+        JoinClosed, BranchFailed, FrameFailed, FiringCancelled, GatePlaced, ApprovalOpened, ApprovalVoted,
+        ApprovalReminded, ApprovalDecided, ApprovalExpired, ApprovalWithdrawn, MutexGranted, BudgetGranted,
+        BudgetSettled, BudgetRefused, TimerSet, TimerFired, SignalAwaited, SignalReceived, Warned,
     )
 }  # fmt: skip
 

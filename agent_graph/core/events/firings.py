@@ -45,6 +45,17 @@ class CacheHit(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerGiven(Fact):
+    """The output that was handed to a fork for this firing is taken in place of a model's. `answer` as in
+    `ModelAnswered`."""
+
+    type: ClassVar[str] = "answer_given"
+    firing: str
+    answer: JsonObject
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCalled(Fact):
     """A model wants a tool called: recorded before the call is made.
 

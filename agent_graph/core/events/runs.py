@@ -31,6 +31,35 @@ class RunAccepted(Fact):
     policy: JsonObject = field(default_factory=dict)
     principal: str = ""
     started_as: str = ""
+    forked_from: JsonObject = field(default_factory=dict)
+    """{run_id, seq} of a run that begins with another's events, up to and with that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunForked(Fact):
+    """What stands before this are the events of the run `run_id` up to its event `last`; from here on the run's are
+    its own. It was forked before the firing `before` ("" = at that event), by `by`, via `via`.
+
+    `put` are keys of the state that hold these values from here on, `gone` those that are no more. `models` are what
+    nodes ask from here on, by id; `outputs` what nodes, by id or path of a firing, say next without being asked.
+    `budgets` and `policy` are as in `RunAccepted`. `asks` are the questions that people are asked before anything goes
+    on, as `core.forks.Question`. `version` is the origin's graph version, where it is another.
+    """
+
+    type: ClassVar[str] = "run_forked"
+    run_id: str
+    last: int
+    before: str = ""
+    put: JsonObject = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    models: JsonObject = field(default_factory=dict)
+    outputs: JsonObject = field(default_factory=dict)
+    version: str = ""
+    budgets: JsonObject = field(default_factory=dict)
+    policy: JsonObject = field(default_factory=dict)
+    asks: tuple[JsonObject, ...] = ()
+    by: str = ""
+    via: str = ""
 
 
 @dataclass(frozen=True, slots=True)

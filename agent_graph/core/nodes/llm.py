@@ -134,12 +134,17 @@ def _message_issues(node_id: str, config: Config) -> list[Issue]:
     return issues
 
 
+def model_name_wrong(name: str) -> bool:
+    """It is no name under which a host lists a model."""
+    address = "://" in name or ".." in name or name.startswith("/")
+    return not name or address or len(name) > 256 or any(c <= " " for c in name)
+
+
 def _model_issues(node_id: str, config: Config) -> list[Issue]:
     issues = []
     fallbacks = [(name, pointer("fallback_models", place)) for place, name in enumerate(config.fallback_models)]
     for name, at in (*([(config.model, "/model")] if config.model else []), *fallbacks):
-        address = "://" in name or ".." in name or name.startswith("/")
-        if not name or address or len(name) > 256 or any(c <= " " for c in name):
+        if model_name_wrong(name):
             message = "a model is named as its host lists it, such as `llama3.2:3b`: no address, no file"
             issues.append(Issue("FIELD_INVALID", message, pointer=at, node_id=node_id))
     for place, (name, at) in enumerate(fallbacks):

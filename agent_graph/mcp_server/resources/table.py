@@ -143,6 +143,16 @@ TABLE: Final = (
         limits=("observed counts ways of the run's own graph, not of graphs inside it",),
     ),
     Resource(
+        "graph://runs/{run_id}/receipt", "run_receipt", "A run's receipt",
+        "What a run that has ended came to, in digests and under a seal that can be checked offline.",
+        Read("graph_run_receipt", {"run_id": "{run_id}"}),
+        claim="This run went so: these firings, these decisions, this end; its events are those that were sealed.",
+        seen_from="the run's log and its seal, checked when it was read",
+        rests_on="the chain of the run's events, and what was sealed when it ended",
+        unknown=("what its member not_proven lists", _SAID_BY_MODELS),
+        limits=("digests, no values: those are in the bundle that graph_run_receipt gives",),
+    ),
+    Resource(
         "graph://templates", "templates", "Templates", "Every ready-made graph: id, version, what it is for.",
         Read("graph_template_list"), view=views.template_index,
         claim="These templates can be made into graphs.",

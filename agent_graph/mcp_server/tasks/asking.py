@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agent_graph.core.approval import Ballot, started
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact
+from agent_graph.tools.deps import Caller, Deps
 
 VIA: Final = "elicitation"
 """The channel a vote comes by that was asked for in this way."""
@@ -20,6 +22,16 @@ def questions(approvals: list[Any]) -> JsonObject:
     """By key, the question about each approval that can be asked in this way. The key holds the number of votes: for
     the next voter it is another question."""
     return {key_of(one): question(one) for one in approvals if can_be_asked(one)}
+
+
+async def may_answer(deps: Deps, approval: Any, caller: Caller) -> bool:
+    """Whether the human behind this client may decide it at all: not where whoever started the run is barred, and that
+    is who asks, or the program it was started through."""
+    if approval.get("self_approval", True):
+        return True
+    _, run = await deps.supervisor.fold(approval["run_id"])
+    voter = Ballot("", "", VIA, principal=caller.principal or caller.approver, client=caller.client)
+    return not started(run, voter)
 
 
 def key_of(approval: Any) -> str:
@@ -50,12 +62,22 @@ def _subject(approval: Any) -> str:
     return subject if isinstance(subject, str) else compact(subject)
 
 
+def _message(approval: Any) -> str:
+    """The prompt, what exactly is decided about, its digest, and who has approved so far."""
+    said = f"{approval['prompt']}\n\n{_subject(approval)}\n\n({approval['subject_digest']})"
+    edits = [place for place, vote in enumerate(approval["votes"]) if vote["decision"] == "edit"]
+    names = [vote["decided_by"] for vote in approval["votes"][edits[-1] if edits else 0 :]]
+    if approval["quorum"] > 1:
+        said += f"\n\n{approval['quorum']} people have to approve; so far: {', '.join(names) or 'nobody'}"
+    return said
+
+
 def question(approval: Any) -> JsonObject:
     return {
         "method": "elicitation/create",
         "params": {
             "mode": "form",
-            "message": f"{approval['prompt']}\n\n{_subject(approval)}",
+            "message": _message(approval),
             "requestedSchema": {
                 "type": "object",
                 "properties": {

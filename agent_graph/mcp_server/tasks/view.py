@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.mcp_server.answers import answer
 from agent_graph.mcp_server.faults import protocol_error
-from agent_graph.mcp_server.tasks.asking import questions
+from agent_graph.mcp_server.tasks.asking import may_answer, questions
 from agent_graph.tools import registry, views
 from agent_graph.tools.deps import Caller, Deps
 
@@ -38,7 +38,8 @@ async def detailed(deps: Deps, run_id: str, *, caller: Caller, asks: bool) -> Js
     if body["status"] == "completed":
         return {**body, "result": _result(run)}
     if body["status"] == "working":
-        asked = questions(run["pending_approvals"]) if asks else {}
+        pending = [one for one in run["pending_approvals"] if asks and await may_answer(deps, one, caller)]
+        asked = questions(pending)
         body["statusMessage"] = _words(run)
         if asked:
             return {**body, "status": "input_required", "inputRequests": asked}
