@@ -77,9 +77,8 @@ class Follower:
 
     def _let_go(self) -> None:
         """The effects are performed as soon as the facts beside them are recorded: by whoever drove the run."""
-        for perform in self._performs:
-            if perform.firing in self.run.open:
-                self.run.hand_over(perform.firing)
+        for path in [perform.firing for perform in self._performs if perform.firing in self.run.open]:
+            self.run.hand_over(path)
         self._performs.clear()
 
     def takes(self, fact: e.Fact) -> bool:
@@ -92,7 +91,8 @@ class Follower:
                     return False
                 if isinstance(fact, e.ToolAnswered) or firing.calling is not None:
                     return isinstance(fact, e.ToolAnswered) and firing.calling is not None
-                return isinstance(fact, e.EvidenceChecked) == (check_of(run, firing) is not None)
+                asks = check_of if isinstance(fact, e.EvidenceChecked) else call_of
+                return asks(run, firing) is not None
             case e.NodeRetried() | e.NodeFailed():
                 firing = run.firing(fact.firing)
                 if firing is None or firing.attempt != fact.attempt:
