@@ -53,6 +53,8 @@ class Session:
     """Pages of it that go on."""
     notice: str = ""
     """Said once, on the next page."""
+    over: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    """Set when it is closed: its pages that go on end."""
 
     def noticed(self) -> str:
         """What is to be said, taken away."""
@@ -122,6 +124,7 @@ class Sessions:
 
     def close(self, session: Session) -> None:
         self._sessions.pop(session.key, None)
+        session.over.set()
 
     def _begin(self, token: str) -> str:
         held, now_ms = secrets.token_urlsafe(32), self._clock.now_ms()
@@ -129,9 +132,9 @@ class Sessions:
         self._sessions[key] = Session(key, token, secrets.token_urlsafe(32), now_ms, now_ms)
         same = [one.key for one in self._sessions.values() if one.token == token]
         if len(same) > OF_ONE:
-            del self._sessions[same[0]]  # the order is that of their use
+            self.close(self._sessions[same[0]])  # the order is that of their use
         if len(self._sessions) > MOST:
-            self._sessions.popitem(last=False)
+            self.close(next(iter(self._sessions.values())))
         return held
 
 

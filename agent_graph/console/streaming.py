@@ -68,12 +68,12 @@ async def run_parts(
     loop = asyncio.get_running_loop()
     items = follow(seen_by(desk.deps, desk.caller), run_id, cursor=since)
     coming: asyncio.Future[JsonObject | None] | None = None
-    over = asyncio.ensure_future(desk.over.wait())
+    over, out = (asyncio.ensure_future(one.wait()) for one in (desk.over, desk.session.over))
     changed, told = False, loop.time()
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(items, None))
-            either: set[asyncio.Future[Any]] = {coming, over}
+            either: set[asyncio.Future[Any]] = {coming, over, out}
             quiet_s = SOON_S if changed else KEEP_S
             await asyncio.wait(either, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
             if over.done():
@@ -101,6 +101,7 @@ async def run_parts(
         pass
     finally:
         over.cancel()
+        out.cancel()
         if coming is not None:
             coming.cancel()
             with suppress(asyncio.CancelledError, AgentGraphError):
@@ -135,7 +136,7 @@ async def change_parts(desk: Desk, *, of: str, run_id: str = "") -> AsyncGenerat
     try:
         yield Part("")
         while True:
-            waits = {asyncio.ensure_future(one.wait()) for one in (news, desk.over)}
+            waits = {asyncio.ensure_future(one.wait()) for one in (news, desk.over, desk.session.over)}
             try:
                 await asyncio.wait(waits, timeout=KEEP_S, return_when=asyncio.FIRST_COMPLETED)
             finally:

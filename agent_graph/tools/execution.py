@@ -27,7 +27,7 @@ async def _again(call: Call[ExecuteParams], earlier: JsonObject) -> JsonObject:
 
 @tool(
     "graph_execute", ExecuteParams, title="Start a run and wait for it", scope="runs:write", open_world=True,
-    again=_again, cancellable=True,
+    again=_again, manner=("mode",), cancellable=True,
     description="""Start a run of a stored graph and wait up to 45 s for its result: for short graphs. What takes
     longer goes on by itself: timed_out true comes with the run_id, go on with graph_run_wait, do not start it anew. A
     run that waits for a person is answered at once, with its pending approvals. Example: {"graph_id": "my_council",

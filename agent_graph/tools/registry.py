@@ -81,6 +81,8 @@ class Tool:
     again: Callable[[Call[Any], JsonObject], Awaitable[JsonObject]] | None = None
     """What a repeated call under an idempotency key is told, made of what was stored with the first; None: just
     that."""
+    manner: tuple[str, ...] = ()
+    """Arguments that say how to answer and not what to do: under one idempotency key they may differ."""
     cancellable: bool = False
     """Whoever calls may end the call at any time: it is mostly waiting, and what it changes it sees through itself."""
 
@@ -138,7 +140,7 @@ async def _call(deps: Deps, name: str, arguments: Mapping[str, Any], caller: Cal
     check_value(dict(arguments), max_depth=deps.limits.json_depth + 4, max_bytes=largest)
     args = checked(found, arguments, limits=deps.limits)
     key = str(getattr(args, "idempotency_key", "") or "")
-    rest = {k: v for k, v in arguments.items() if k != "idempotency_key"}
+    rest = {k: v for k, v in arguments.items() if k not in ("idempotency_key", *found.manner)}
     request = digest({"tool": name, "arguments": rest}) if key else ""
     own = f"{caller.principal}{OWN}{key}" if key and caller.principal else key
     made: Call[Any] = Call(seen_by(deps, caller), args, caller, own, request)

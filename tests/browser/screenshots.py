@@ -142,7 +142,7 @@ async def taken() -> None:
         dan = await come(browser, site, "dan", viewport=WIDE | {"height": 1130}, color_scheme="dark")
         await dan.go(f"/runs/{merging['run_id']}")
         await followed(tools, merging["run_id"])
-        model.write("The board approved the plan. Merges stop on Friday at 18:00")
+        model.write("The board approved the plan. Merges stop on Friday at 18:00, ")
         await dan.sees("#texts pre", "The board")
         await keep(dan.page, "run")
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_graph.engine.approvers import Proof
-from tests.browser.chromium import Person, faults, too_wide, unshapely
+from tests.browser.chromium import Person, axe, faults, too_wide, unshapely
 from tests.browser.conftest import People
 from tests.browser.graphs import ROUND, TALE, stopped, waiting
 from tests.fakes.opened import Tools
@@ -78,6 +78,7 @@ async def test_axe_finds_nothing_serious_on_any_page_and_each_is_well_formed(
 ) -> None:
     paths = await filled(tools, model)
     ann = await people("ann", color_scheme=scheme, reduced_motion="reduce")
+    await ann.context.add_init_script(axe())
     found: list[str] = []
     if scheme == "dark":  # the colours are other ones, and nothing else
         paths = [path for path in paths if "none" not in path]

@@ -145,6 +145,21 @@ async def test_the_same_key_is_the_same_task() -> None:
         assert await deps.store.runs.counts() == {"completed": 1}
 
 
+@pytest.mark.parametrize("tasks_first", [True, False])
+async def test_the_same_key_is_the_same_run_for_a_client_that_knows_tasks_and_one_that_does_not(
+    tasks_first: bool,
+) -> None:
+    async with opened() as deps, asking(deps) as wire:
+        await Tools(deps).ok("graph_create", spec=keep())
+        seen = set()
+        for knows in (tasks_first, not tasks_first):
+            wire.capabilities = FORMS if knows else {}
+            result = await executed(wire, graph_id="keep", idempotency_key="k")
+            seen.add(result["taskId"] if knows else result["structuredContent"]["run_id"])
+        assert len(seen) == 1
+        assert await deps.store.runs.counts() == {"completed": 1}
+
+
 async def test_an_approval_is_a_question_to_the_human_and_the_answer_a_vote() -> None:
     async with opened() as deps, asking(deps) as wire:
         tools = Tools(deps)

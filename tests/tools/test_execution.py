@@ -118,6 +118,20 @@ async def test_the_same_key_is_the_same_run_and_gives_its_result(tools: Tools, m
     assert refusal["error_code"] == "IDEMPOTENCY_CONFLICT"
 
 
+@pytest.mark.parametrize("modes", [("sync", "async"), ("async", "sync"), (None, "async")])
+async def test_the_same_key_is_the_same_run_however_it_is_to_be_answered(
+    tools: Tools, modes: tuple[str | None, str]
+) -> None:
+    await tools.ok("graph_create", spec=echo())
+    first, again = [
+        await tools.ok("graph_execute", graph_id="echo", idempotency_key="k", **({"mode": mode} if mode else {}))
+        for mode in modes
+    ]
+    assert first["run_id"] == again["run_id"]
+    await tools.ok("graph_run_wait", run_id=first["run_id"])
+    assert len((await tools.ok("graph_run_list"))["runs"]) == 1
+
+
 async def test_racing_calls_with_one_key_are_one_run(tools: Tools) -> None:
     await tools.ok("graph_create", spec=echo())
     answers = await asyncio.gather(*(tools.ok("graph_execute", graph_id="echo", idempotency_key="k") for _ in range(5)))
