@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
-from agent_graph.store import approvals, chain, outbox, outcomes
+from agent_graph.store import approvals, chain, outbox, outcomes, witnesses
 from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
 from agent_graph.store.columns import json_text
 from agent_graph.store.cursor import check_limit
@@ -200,6 +200,8 @@ def write_commit(commit: Commit, extension: Extension | None, connection: sqlite
             extension = _extend(commit, place)
         if commit.create:
             place = place._replace(run_no=_create(commit.run, extension.columns, connection))
+            if len(commit.events) > 1:  # a fork holds what its origin cited
+                witnesses.hold(commit.run.run_id, commit.events, connection)
         else:
             _advance(commit.run, extension, connection)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agent_graph.console.desk import Turned
@@ -32,7 +32,11 @@ class Gathered:
     """{receipt, integrity}."""
     no_graph: str = ""
     no_receipt: str = ""
-    said: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def doubtful(self) -> bool:
+        """What is stored of the run is not what was sealed: nobody knows what of it is as it was."""
+        return self.no_receipt.startswith("RECEIPT_INTEGRITY_FAILURE")
 
     @property
     def ended(self) -> bool:
