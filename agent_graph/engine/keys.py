@@ -63,6 +63,7 @@ class KeyRing:
         self.path = path
         """Of the file of the key for MACs."""
         self._keyless = keyless
+        self._book = "" if folder is None else str(folder / files.BOOK_NAME)
         self._stamp = (0, 0, 0)
         self._mac: HmacKey | None = None
         self._sealer: Sealer | None = None
@@ -133,7 +134,7 @@ class KeyRing:
 
     def _look(self) -> None:
         """Read the book anew where it has changed."""
-        if self.folder is not None and not self._keyless and files.stamp(self.folder) != self._stamp:
+        if self.folder is not None and not self._keyless and files.stamp(self._book) != self._stamp:
             self._load(files.book_of(self.folder))
 
     def load(self) -> None:
@@ -163,7 +164,7 @@ class KeyRing:
         if files.kind(book, book["sealing"]) == ED25519:
             sealer = self._pair(book["sealing"])
         self._mac, self._sealer, self._known = mac, sealer, known
-        self._stamp = files.stamp(self.folder)
+        self._stamp = files.stamp(self._book)
 
     def _pair(self, key_id: str) -> Ed25519Pair:
         path = self._file(key_id)

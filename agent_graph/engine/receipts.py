@@ -14,7 +14,7 @@ from agent_graph.core.dsse import envelope
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical_text, digest
-from agent_graph.core.receipt import BUNDLE, integrity_of, receipt_of
+from agent_graph.core.receipt import BUNDLE, graphs_of, integrity_of, receipt_of
 from agent_graph.core.receipt_chain import Link, chain_faults, links_of
 from agent_graph.core.receipt_seal import seal_body
 from agent_graph.core.redact import Redactor
@@ -106,14 +106,7 @@ def _facts(log: SealedLog, links: Sequence[Link]) -> list[e.Event]:
 def _texts(graph: Graph, withhold: Redactor) -> list[JsonValue]:
     """The spec of the run's graph and of those inside it, in the order in which the receipt names them; null for one
     that holds what looks like a secret."""
-    inner: dict[str, Graph] = {}
-    todo = [graph]
-    while todo:
-        for version, one in todo.pop().subgraphs.items():
-            if version not in inner:
-                inner[version] = one
-                todo.append(one)
-    specs = [graph.spec, *(inner[version].spec for version in sorted(inner))]
+    specs = [one.spec for one in graphs_of(graph)]
     return [canonical_text(spec) if withhold.shapes(spec) == spec else None for spec in specs]
 
 
