@@ -88,15 +88,22 @@ def integrity_of(receipt: JsonObject) -> JsonObject:
     }
 
 
-def _graph(graph: Graph) -> JsonObject:
-    inner: dict[str, str] = {}
+def graphs_of(graph: Graph) -> list[Graph]:
+    """The graph and those it may run inside, by version: in this order a receipt names them and a bundle has them."""
+    inner: dict[str, Graph] = {}
     todo = [graph]
     while todo:
         for version, one in todo.pop().subgraphs.items():
             if version not in inner:
-                inner[version] = one.name
+                inner[version] = one
                 todo.append(one)
-    inside: list[JsonValue] = [{"graph_id": inner[version], "graph_version": version} for version in sorted(inner)]
+    return [graph, *(inner[version] for version in sorted(inner))]
+
+
+def _graph(graph: Graph) -> JsonObject:
+    inside: list[JsonValue] = [
+        {"graph_id": one.name, "graph_version": one.version} for one in graphs_of(graph)[1:]
+    ]  # fmt: skip
     return {"graph_id": graph.name, "graph_version": graph.version, "subgraphs": inside}
 
 

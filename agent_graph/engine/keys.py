@@ -212,6 +212,17 @@ def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: 
     return ring
 
 
+def keys_of(folder: Path, path: Path | None = None) -> KeyRing | None:
+    """The key ring of a folder to check with, as it is; None where it was begun without a key, or not at all. Raises
+    what `open_keys` raises."""
+    book = files.read_book(folder)
+    if book is None or book["mode"] == files.KEYLESS:
+        return None
+    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring.load()
+    return ring
+
+
 def known_keys(folder: Path, *, path: Path | None = None) -> dict[str, Verifier]:
     """The keys of a folder that has some, to check with; nothing is made or changed. Raises as `open_keys` does."""
     book = files.book_of(folder)

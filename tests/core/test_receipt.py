@@ -14,7 +14,7 @@ import pytest
 from agent_graph.core import dsse, merkle
 from agent_graph.core import events as e
 from agent_graph.core.jsonvalue import canonical, canonical_text, digest
-from agent_graph.core.receipt import BUNDLE, integrity_of, receipt_of
+from agent_graph.core.receipt import BUNDLE, graphs_of, integrity_of, receipt_of
 from agent_graph.core.receipt_chain import NO_EVENT, chain_faults, links_of
 from agent_graph.core.receipt_check import check
 from agent_graph.core.receipt_file import check_file
@@ -52,8 +52,8 @@ def document(at: Played, *, bundle: bool = True, key: Any = KEY, late: bool = Fa
     made: Any = {"receipt": receipt, "integrity": integrity}
     if bundle:
         made["bundle"] = {
-            "kind": BUNDLE, "receipt": integrity["digest"], "graphs": [canonical_text(at.graph.spec)],
-            "events": stored,
+            "kind": BUNDLE, "receipt": integrity["digest"], "events": stored,
+            "graphs": [canonical_text(one.spec) for one in graphs_of(at.graph)],
         }  # fmt: skip
         integrity["bundle_digest"] = digest(made["bundle"])
     return json.loads(json.dumps(made))
