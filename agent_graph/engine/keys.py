@@ -14,7 +14,17 @@ from typing import Any, Literal
 
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.sealing import ED25519, HMAC, Ed25519Pair, Ed25519Public, HmacKey, Seal, Sealer, Verifier
+from agent_graph.core.sealing import (
+    ED25519,
+    HMAC,
+    Ed25519Pair,
+    Ed25519Public,
+    HmacKey,
+    Retired,
+    Seal,
+    Sealer,
+    Verifier,
+)
 from agent_graph.core.sealing import holds as seal_holds
 from agent_graph.core.sealing import sealed as seal_of
 from agent_graph.engine import key_files as files
@@ -123,7 +133,10 @@ class KeyRing:
     def verifiers(self) -> dict[str, Verifier]:
         """All keys by id, to check with. Raises as `holds` does."""
         self.mac_key()
-        return {key_id: verifier for key_id, (_, verifier) in self._known.items()}
+        return {
+            key_id: verifier if info.retired_at_ms is None else Retired(verifier, info.retired_at_ms)
+            for key_id, (info, verifier) in self._known.items()
+        }
 
     def infos(self) -> Sequence[KeyInfo]:
         """All keys, without their secrets, in the order in which they were made."""

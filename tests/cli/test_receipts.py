@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from agent_graph.core.jsonvalue import canonical
+from agent_graph.core.sealing import HmacKey
 from tests.cli.terminal import Done, environment
+from tests.core.test_receipt import forged
 from tests.specs import gate, llm, spec
 
 Cli = Callable[..., Done]
@@ -43,7 +46,7 @@ def test_a_receipt_is_a_file_that_holds_and_tells_with_which_keys(
             "run_id": run_id, "digest": checked["data"]["digest"], "authentic": True, "leaves": 1,
             "events": checked["data"]["events"], "notes": [],
         }  # fmt: skip
-    assert b"sealed by the key given" in cli("verify", str(file), "--data-dir", str(data_dir)).out
+    assert b"sealed by the shared key given" in cli("verify", str(file), "--data-dir", str(data_dir)).out
 
 
 def test_what_was_changed_is_named_with_exit_code_1(cli: Cli, run_id: str, tmp_path: Path) -> None:
@@ -72,12 +75,28 @@ def test_an_envelope_is_checked_too(cli: Cli, run_id: str, tmp_path: Path, data_
 
 
 def test_the_vectors_hold_with_their_keys_and_with_no_data_folder(cli: Cli, data_dir: Path) -> None:
-    for name, key in (("bundle-hmac.json", "hmac.key"), ("bundle-ed25519.json", "ed25519.public")):
-        assert cli("verify", str(VECTORS / name), "--key", str(VECTORS / key), "--json").json["data"]["authentic"]
-    other = cli("verify", str(VECTORS / "bundle-hmac.json"), "--key", str(VECTORS / "ed25519.public"))
-    assert other.code == 1
-    assert b"integrity.key_id" in other.out
+    for name, how, key in (
+        ("bundle-hmac.json", "--key", "hmac.key"), ("bundle-ed25519.json", "--public", "ed25519.public"),
+    ):  # fmt: skip
+        assert cli("verify", str(VECTORS / name), how, str(VECTORS / key), "--json").json["data"]["authentic"]
+    for how in ("--key", "--public"):
+        other = cli("verify", str(VECTORS / "bundle-hmac.json"), how, str(VECTORS / "ed25519.public"))
+        assert other.code == 1
+        assert b"integrity.key_id" in other.out
     assert not data_dir.exists()
+
+
+def test_a_public_half_lets_nobody_seal(cli: Cli, tmp_path: Path) -> None:
+    """Sealed with the text of the public half as a shared key, which everybody could do."""
+    known = VECTORS / "ed25519.public"
+    made = json.loads((VECTORS / "receipt-hmac.json").read_bytes())
+    made["receipt"]["output"] = "sha256:" + "6" * 64
+    file = tmp_path / "forged.json"
+    file.write_bytes(canonical(forged(made, HmacKey(known.read_bytes()))) + b"\n")
+    refused = cli("verify", str(file), "--public", str(known))
+    assert refused.code == 1
+    assert b"integrity.key_id" in refused.out
+    assert b"shared key given" in cli("verify", str(file), "--key", str(known)).out  # and that is what it says
 
 
 def test_a_key_that_is_none_and_a_file_that_is_not_there_are_wrong_usage(cli: Cli, tmp_path: Path) -> None:
