@@ -71,7 +71,8 @@ function* faultsOf(text, keys) {
   if (!receipt || !integrity || !only(file, ["receipt", "integrity", "bundle"])) return yield "file: other members";
   if (receipt.kind !== "agent-graph-receipt-v1") return yield "receipt.kind";
   if (integrity.verified !== true || !only(integrity, INTEGRITY)) return yield "integrity";
-  if (!bundle !== !integrity.bundle_digest) return yield "bundle";
+  for (const name of ["key_id", "seal"]) if (typeof integrity[name] !== "string") return yield `integrity.${name}`;
+  if (!bundle !== !integrity.bundle_digest) return yield bundle ? "integrity.bundle_digest" : "bundle";
   const found = receiptFaults(receipt, integrity);
   if (!found.length && bundle) found.push(...bundleFaults(bundle, receipt, integrity));
   if (!found.length) found.push(...sealFaults(receipt, integrity.key_id, canonical(receipt), integrity.seal, keys, "integrity"));
