@@ -278,6 +278,7 @@ async def test_an_untouched_folder_has_nothing_to_be_noticed(
 
 @pytest.mark.parametrize("statement", [
     "UPDATE runs SET status = 'completed', final_state = '1'", "UPDATE runs SET principal = 'Zebra-7731'",
+    "UPDATE snapshots SET seq = seq - 1",
     "UPDATE approvals SET status = 'approved'", "UPDATE requests SET answer = '{\"run_id\":\"Zebra-7731\"}'",
 ])  # fmt: skip
 async def test_a_digest_that_anybody_can_make_is_no_seal_where_there_is_a_key(
