@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,9 +19,10 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
-from agent_graph.engine.keys import KeyRing, open_keys
+from agent_graph.engine.keys import KeyRing, keys_of, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.log_redaction import redacted_logs
+from agent_graph.engine.look_over import LookOver
 from agent_graph.engine.models import PROVIDER, Choose, Chosen, Models, split
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.outbox import Outbox
@@ -96,30 +97,29 @@ async def open_app(
             heartbeat.watch()
         await supervisor.recover(resume=recover)
         if serve:
-            retention = Retention(store, clock, _policy(settings))
-            opened.push_async_callback(retention.stop)
-            retention.watch()
-            if outbox is not None:
-                outbox.watch()
+            _keep_house(settings, store, clock, opened, outbox)
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
             settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
+            from agent_graph.tools import socket_server
+
             # Entered last, left first: whoever watches sees the owner go before it sees what the going did to a run.
-            await opened.enter_async_context(_others_let_in(deps, settings.data_dir, loopback=settings.loopback))
+            await opened.enter_async_context(socket_server.serve(deps, settings.data_dir, loopback=settings.loopback))
         yield deps
 
 
-def _policy(settings: Settings) -> Policy:
-    return Policy(settings.retention_days, settings.retention_runs, settings.retention_bytes)
-
-
-def _others_let_in(deps: Deps, folder: Path, *, loopback: bool) -> AbstractAsyncContextManager[None]:
-    from agent_graph.tools import socket_server
-
-    return socket_server.serve(deps, folder, loopback=loopback)
+def _keep_house(
+    sets: Settings, store: Store, clock: SystemClock, opened: AsyncExitStack, outbox: Outbox | None
+) -> None:
+    opened.push_async_callback(LookOver(store).aclose)
+    retention = Retention(store, clock, Policy(sets.retention_days, sets.retention_runs, sets.retention_bytes))
+    opened.push_async_callback(retention.stop)
+    retention.watch()
+    if outbox is not None:
+        outbox.watch()
 
 
 async def check_owner(settings: Settings) -> None:
@@ -157,8 +157,9 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     newest_ms, now_ms = 0, SystemClock().now_ms()
     if settings.data_dir is not None:
         about_store, newest_ms = await store(
-            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe()
-        )
+            settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe(),
+            ring=keys_of(settings.data_dir, settings.integrity_key_path),
+        )  # fmt: skip
         found += about_store
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]
@@ -207,7 +208,9 @@ async def _open_store(
         reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
         keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
-        store = await open_store(settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock)
+        store = await open_store(
+            settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock, ring=None if keyless else keys
+        )
     opened.push_async_callback(store.aclose)
     return store, lock, keys
 

@@ -168,7 +168,7 @@ def test_toolsets_are_a_list_in_the_file_and_commas_elsewhere(tmp_path: Path) ->
     [
         ("AGENT_GRAPH_PROVIDER", "olama", "did you mean ollama?"),
         ("OPENAI_BASE_URL", "gpu:8000", "starts with http:// or https://"),
-        ("AGENT_GRAPH_TOOLSETS", "core,test", "'test' is not there yet"),
+        ("AGENT_GRAPH_TOOLSETS", "core,connect", "'connect' is not there yet"),
         ("AGENT_GRAPH_TOOLSETS", "cor", "did you mean core?"),
         ("AGENT_GRAPH_POLICY_OVERRIDES", "loose", "tighten, any"),
         ("AGENT_GRAPH_LOG", "verbose", "debug, info, warning, error"),

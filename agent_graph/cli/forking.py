@@ -58,7 +58,7 @@ def fork(
             "run_id": run_id, "before": before, "nth": nth, "at": at, "graph_version": graph_version,
             "patch": _patch(set_ or [], patch, settings.limits),
             "outputs": dict(sources.pairs(output_of or [], option="output-of")),
-            "models": dict(sources.pairs(model_of or [], option="model-of")), "model": settings.model,
+            "models": dict(sources.pairs(model_of or [], option="model-of")), "model": model,
             **sources.read_budgets(budget or []), "idempotency_key": key(),
         }  # fmt: skip
         async with Desk(settings, drives=True, remark=say) as desk:

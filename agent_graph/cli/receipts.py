@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from agent_graph.cli.desk import Desk
 from agent_graph.cli.options import AsJson, DataDir, OutFile, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_bytes, give_json, refuse, say
 from agent_graph.core.jsonvalue import JsonObject, canonical
+from agent_graph.core.sealing import ED25519, SHARED
 from agent_graph.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from agent_graph.core.sealing import Verifier
 
 FAULTY: Final = 1
+SEALED: Final = {
+    SHARED: "sealed by the shared key given, with which whoever has it can seal",
+    ED25519: "sealed by the pair whose public half was given",
+}
 SHOWN: Final = 20
 """Faults that are shown one by one."""
 
@@ -54,7 +58,7 @@ def receipt(
             data: Any = answer["data"]
             give_bytes(canonical(data["envelope"] if form == "dsse" else data) + b"\n", to=output)
             if output is not None:
-                say(f"{data['integrity']['digest']}; check it: agent-graph verify {output} --key FILE")
+                say(f"{data['integrity']['digest']}; check it: agent-graph verify {output}, with --key or --public")
         return DONE
 
     finish(work(), as_json=as_json)
@@ -64,8 +68,13 @@ def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
     *, key: Annotated[
         list[Path] | None,
-        typer.Option("--key", metavar="FILE", help="The integrity key, or the public half of a pair in hexadecimal; "
-                     "may be given again.", show_default=False),
+        typer.Option("--key", metavar="FILE", help="The integrity key, which is a secret; may be given again.",
+                     show_default=False),
+    ] = None,
+    public: Annotated[
+        list[Path] | None,
+        typer.Option("--public", metavar="FILE", help="The public half of a pair, in hexadecimal; may be given again.",
+                     show_default=False),
     ] = None,
     any_form: Annotated[bool, typer.Option("--reformatted", help="A file that a program has laid out anew.")] = False,
     as_json: AsJson = False, data_dir: Annotated[
@@ -77,7 +86,7 @@ def verify(
     async def work() -> int:
         from agent_graph.core.receipt_file import check_file
 
-        checked = check_file(_read(file), _verifiers(key or [], data_dir), any_form=any_form)
+        checked = check_file(_read(file), _verifiers(key or [], public or [], data_dir), any_form=any_form)
         if as_json:
             give_json(_envelope(checked))
         else:
@@ -94,20 +103,29 @@ def _read(path: Path) -> bytes:
         raise InvalidArgument(f"{path} cannot be read: {error.strerror}", argument="file") from error
 
 
-def _verifiers(paths: list[Path], data_dir: str) -> dict[str, Verifier]:
-    """The keys to check with, by id; none are taken from a data folder that was not named."""
+def _verifiers(shared: list[Path], public: list[Path], data_dir: str) -> dict[str, Verifier]:
+    """The keys to check with, by id; none are taken from a data folder that was not named.
+
+    What a file is a key for is said and never guessed: read as a shared secret, a public half would let everybody seal.
+    """
     from agent_graph.core.sealing import Ed25519Public, HmacKey
 
     found: dict[str, Verifier] = {}
-    for path in paths:
-        data = _read(path)
+    for path in shared:
         try:
-            known: list[Verifier] = [HmacKey(data)]
+            secret = HmacKey(_read(path))
         except ValueError as short:
             raise InvalidArgument(f"{path}: {short}", argument="key") from None
-        with contextlib.suppress(ValueError):  # not the public half of a pair
-            known.append(Ed25519Public(bytes.fromhex(data.decode("ascii").strip())))
-        found |= {one.key_id: one for one in known}
+        found[secret.key_id] = secret
+    for path in public:
+        try:
+            half = Ed25519Public(bytes.fromhex(_read(path).decode("ascii").strip()))
+        except ValueError:
+            message = (
+                f"{path} is no public half of a pair: that is 64 hexadecimal digits, as `agent-graph keys show` has it"
+            )
+            raise InvalidArgument(message, argument="public") from None
+        found[half.key_id] = half
     settings = settings_of(data_dir) if data_dir else None
     if settings is not None and settings.data_dir is not None:
         from agent_graph.engine.keys import known_keys
@@ -135,6 +153,6 @@ def _told(checked: Checked) -> str:
         shown = [f"{fault.place}: {fault.said}" for fault in checked.faults[:SHOWN]]
         return "\n".join(["DOES NOT HOLD", *shown])
     events = "" if checked.events is None else f", {checked.events} events"
-    sealed = "sealed by the key given" if checked.authentic else "authenticity not checked"
+    sealed = SEALED[checked.sealed_by] if checked.authentic else "authenticity not checked"
     first = f"holds: run {checked.run_id}, {checked.leaves} leaves{events}; {sealed}"
     return "\n".join([first, checked.digest, *(f"note: {note}" for note in checked.notes)])

@@ -7,14 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from agent_graph.cli import sources
-from agent_graph.cli.desk import Desk
+from agent_graph.cli.desk import Desk, key
 from agent_graph.cli.options import AsJson, DataDir, settings_of
 from agent_graph.cli.output import DONE, finish, give, give_json, refuse, say
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import InvalidArgument
+from agent_graph.settings import Settings
 
 DIFFERS = 1
-LEVELS = ("verify", "replay")
+LEVEL = Annotated[
+    str,
+    typer.Option(
+        metavar="verify|replay|rerun",
+        help="verify: the record against itself; replay: a graph with the recorded answers; rerun: a new run, and "
+        "models are asked.",
+    ),
+]
+LEVELS = ("verify", "replay", "rerun")
 
 
 def register(app: typer.Typer) -> None:
@@ -26,8 +35,7 @@ def replay(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", show_default=False)],
     *, graph: Annotated[str, typer.Option(metavar="FILE|GRAPH", help="Another graph to drive; a file is JSON or "
                                           "YAML.")] = "",
-    level: Annotated[str, typer.Option(metavar="verify|replay", help="verify: the record against itself; replay: a "
-                                       "graph with the recorded answers.")] = "replay",
+    level: LEVEL = "replay",
     as_json: AsJson = False, data_dir: DataDir = "",
 ) -> None:  # fmt: skip
     """Replay recorded runs: no model is asked. Says of each where its way differs, or that it is the same."""
@@ -35,9 +43,11 @@ def replay(
     async def work() -> int:
         if level not in LEVELS:
             raise InvalidArgument(f"--level is {' or '.join(LEVELS)}", argument="level")
-        if graph and level == "verify":
-            raise InvalidArgument("verify is about the record itself; leave --graph out", argument="graph")
+        if graph and level != "replay":
+            raise InvalidArgument(f"{level} is about the recorded graph; leave --graph out", argument="graph")
         settings = settings_of(data_dir)
+        if level == "rerun":
+            return await _rerun(settings, runs, as_json=as_json)
         source: JsonObject = {}
         if graph:
             found = sources.find(graph, [], limits=settings.limits, data_dir=settings.data_dir)
@@ -58,6 +68,20 @@ def replay(
         return DONE if same else DIFFERS
 
     finish(work(), as_json=as_json)
+
+
+async def _rerun(settings: Settings, runs: list[str], *, as_json: bool) -> int:
+    """A new run with the input of the recorded one, from its very beginning."""
+    from agent_graph.cli.running import see
+
+    if len(runs) != 1:
+        raise InvalidArgument(
+            "one run at a time is run again: it is a new one, and costs what it costs", argument="runs"
+        )
+    async with Desk(settings, drives=True, remark=say) as desk:
+        asked: JsonObject = {"run_id": runs[0], "at": 0, "idempotency_key": key()}
+        say("a new run with the same input: models are asked, and may say something else")
+        return await see(desk, await desk.call("graph_run_fork", asked), as_json=as_json, output=None)
 
 
 def _line(data: Any) -> str:

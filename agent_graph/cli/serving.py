@@ -144,13 +144,16 @@ def _standing(data: Any, owner: str) -> str:
         "settings",
     ]
     for name, setting in data["settings"].items():
-        if name not in ("limits", "hosts"):
+        if name not in ("limits", "hosts", "redaction"):
             value = setting["value"]
             shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             lines.append(f"  {name:<20} {shown or '-':<32} {setting['source']}")
     for name, limit in data["settings"]["limits"].items():
         if limit["source"] != "default":
             lines.append(f"  limits.{name:<13} {limit['value']:<32} {limit['source']}")
+    for name, rules in data["settings"]["redaction"].items():
+        if rules:
+            lines.append(f"  redaction.{name:<10} {', '.join(rules)}")
     return "\n".join(lines)
 
 

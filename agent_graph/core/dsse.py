@@ -13,7 +13,15 @@ from typing import Any, Final
 from agent_graph.core import merkle
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical, digest, parse_json
 from agent_graph.core.receipt_chain import MOST_BYTES, MOST_DEPTH, Fault
-from agent_graph.core.receipt_check import UNCHECKED, Checked, broken
+from agent_graph.core.receipt_check import (
+    UNCHECKED,
+    Checked,
+    broken,
+    faults_of_end,
+    notes_of_seals,
+    notes_of_time,
+    shape_of_receipt,
+)
 from agent_graph.core.sealing import ED25519, HMAC, Sealer, Verifier
 from agent_graph.errors import InvalidRequest
 
@@ -60,14 +68,29 @@ def check_envelope(document: Any, verifiers: Mapping[str, Verifier]) -> Checked:
     receipt: Any = found.get("predicate") if isinstance(found, dict) else None
     if not isinstance(receipt, dict) or not _is_statement(found, receipt):
         return broken(Fault("payload", "is not the statement of a receipt, or was changed"))
-    if not verifiers:
-        return Checked(str(receipt["run_id"]), digest(receipt), (), None, len(receipt["leaves"]), None, (UNCHECKED,))
+    if faults := shape_of_receipt(receipt):
+        return broken(*faults)
+    notes = notes_of_time(receipt)
+    if verifiers:
+        faults = _seal_faults(key_id, signature, payload=payload, verifiers=verifiers)
+        faults = faults or faults_of_end(receipt, verifiers)
+        notes += [] if faults else notes_of_seals(receipt, key_id, verifiers)
+    else:
+        notes.insert(0, UNCHECKED)
+    authentic = not faults if verifiers else None
+    return Checked(
+        receipt["run_id"], digest(receipt), tuple(faults), authentic, len(receipt["leaves"]), None, tuple(notes),
+        key_id.partition(":")[0],
+    )  # fmt: skip
+
+
+def _seal_faults(key_id: str, signature: bytes, *, payload: bytes, verifiers: Mapping[str, Verifier]) -> list[Fault]:
     verifier = verifiers.get(key_id)
     if verifier is None:
-        faults = [Fault("signatures[0].keyid", f"is {key_id[:80]}, which was not given")]
-    elif not verifier.verify(encoding(payload), _seal(key_id, signature)):
-        faults = [Fault("signatures[0].sig", f"is not the signature of this payload by {key_id}")]
-    return Checked(str(receipt["run_id"]), digest(receipt), tuple(faults), not faults, len(receipt["leaves"]), None, ())
+        return [Fault("signatures[0].keyid", f"is {key_id[:80]}, which was not given")]
+    if not verifier.verify(encoding(payload), _seal(key_id, signature)):
+        return [Fault("signatures[0].sig", f"is not the signature of this payload by {key_id}")]
+    return []
 
 
 def encoding(payload: bytes) -> bytes:

@@ -77,9 +77,8 @@ class Follower:
 
     def _let_go(self) -> None:
         """The effects are performed as soon as the facts beside them are recorded: by whoever drove the run."""
-        for perform in self._performs:
-            if perform.firing in self.run.open:
-                self.run.hand_over(perform.firing)
+        for path in [perform.firing for perform in self._performs if perform.firing in self.run.open]:
+            self.run.hand_over(path)
         self._performs.clear()
 
     def takes(self, fact: e.Fact) -> bool:
@@ -92,7 +91,8 @@ class Follower:
                     return False
                 if isinstance(fact, e.ToolAnswered) or firing.calling is not None:
                     return isinstance(fact, e.ToolAnswered) and firing.calling is not None
-                return isinstance(fact, e.EvidenceChecked) == (check_of(run, firing) is not None)
+                asks = check_of if isinstance(fact, e.EvidenceChecked) else call_of
+                return asks(run, firing) is not None
             case e.NodeRetried() | e.NodeFailed():
                 firing = run.firing(fact.firing)
                 if firing is None or firing.attempt != fact.attempt:
@@ -181,17 +181,13 @@ def follow(graph: Graph, log: Sequence[e.Event], *, like: Followed | None = None
 
 
 def _note_call(done: Followed, place: int, fact: e.ModelAnswered | e.CacheHit | e.EvidenceChecked) -> None:
-    firing = done.follower.run.firing(fact.firing)
-    if firing is None:
-        return
-    if isinstance(fact, e.EvidenceChecked):
-        if (check := check_of(done.follower.run, firing)) is not None:
-            done.calls[place] = fact.firing, check
-        return
-    call = call_of(done.follower.run, firing)
-    if call is not None:
-        call = replace(call, model=firing.model or call.model)
-        done.calls[place] = fact.firing, call
+    run = done.follower.run
+    firing = run.firing(fact.firing)
+    find = check_of if isinstance(fact, e.EvidenceChecked) else call_of
+    asked = None if firing is None else find(run, firing)
+    if firing is not None and asked is not None:
+        named = replace(asked, model=firing.model or asked.model) if isinstance(asked, CallModel) else asked
+        done.calls[place] = fact.firing, named
 
 
 def _instead(follower: Follower, fact: e.Fact) -> e.Fact | None:

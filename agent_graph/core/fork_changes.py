@@ -37,20 +37,24 @@ class Changed:
     models: JsonObject = field(default_factory=dict)
     outputs: JsonObject = field(default_factory=dict)
     patch: tuple[JsonObject, ...] = ()
+    model: str = ""
+    """What nodes ask that name no model, where that is another."""
 
     @property
     def anything(self) -> bool:
-        return bool(self.put or self.gone or self.models or self.outputs)
+        return bool(self.put or self.gone or self.models or self.outputs or self.model)
 
     def touches(self, firing: Firing) -> bool:
         """What this firing is asked, or says, is changed."""
         node = firing.declared.id
-        return node in self.models or node in self.outputs or firing.path in self.outputs
+        own = node in self.models or node in self.outputs or firing.path in self.outputs
+        return own or bool(self.model)
 
     def to_json(self, version: str) -> JsonObject:
-        """What people are shown: {patch?, models?, outputs?, graph_version?}."""
+        """What people are shown: {patch?, models?, outputs?, model?, graph_version?}."""
         body: JsonObject = {
-            "patch": list(self.patch), "models": self.models, "outputs": self.outputs, "graph_version": version,
+            "patch": list(self.patch), "models": self.models, "outputs": self.outputs, "model": self.model,
+            "graph_version": version,
         }  # fmt: skip
         return {name: value for name, value in body.items() if value}
 
@@ -58,11 +62,12 @@ class Changed:
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What was asked for: a JSON Patch (RFC 6902) of the state; by node id, or path of a firing, what it says next; by
-    node id, the model it asks."""
+    node id, the model it asks; the one that nodes ask which name none."""
 
     patch: tuple[JsonObject, ...] = ()
     outputs: Mapping[str, JsonValue] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def made(self, graph: Graph, run: Run) -> Changed:
         """The changes of `run`, which goes on as a run of `graph`.
@@ -78,7 +83,8 @@ class Changes:
             if model_name_wrong(model):
                 raise InvalidArgument(f"models: {model!r} is no name of a model", argument="models")
         check_value(dict(self.outputs), max_depth=run.limits.json_depth, max_bytes=run.limits.value_bytes)
-        return Changed(put, gone, dict(self.models), dict(self.outputs), self.patch)
+        other = self.model if self.model != run.model else ""
+        return Changed(put, gone, dict(self.models), dict(self.outputs), self.patch, other)
 
     @staticmethod
     def _asked(graph: Graph, name: str, *, what: str) -> None:

@@ -50,7 +50,6 @@ class Forker:
     principal: str = ""
     started_as: str = ""
     thread_id: str = ""
-    model: str = ""
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
 
@@ -119,8 +118,8 @@ def fork(
     _check_placed(graph, [*there.barriers, *(fact.node for fact in placed)])
     asks = tuple(_questions(there, forker, changed, version=graph.version if graph.version != origin.version else ""))
     own = e.RunForked(
-        there.run_id, point.count - 1, point.before, changed.put, changed.gone, changed.models, changed.outputs,
-        origin.version if graph.version != origin.version else "", forker.budgets, forker.policy,
+        there.run_id, point.count - 1, point.before, changed.put, changed.gone, changed.models, changed.model,
+        changed.outputs, origin.version if graph.version != origin.version else "", forker.budgets, forker.policy,
         tuple(ask.to_json() for ask in asks), forker.principal or forker.started_as, forker.via,
     )  # fmt: skip
     facts = _renamed(prefix, there, origin, graph, forker, seq=point.count - 1)
@@ -210,7 +209,7 @@ def _renamed(
         if isinstance(fact, e.RunAccepted):
             fact = replace(
                 fact, run_id=forker.run_id, graph_id=graph.name, graph_version=graph.version,
-                thread_id=forker.thread_id or fact.thread_id, model=forker.model or fact.model,
+                thread_id=forker.thread_id or fact.thread_id,
                 started_by=forker.started_by, principal=forker.principal, started_as=forker.started_as,
                 budgets=fact.budgets or origin.budgets, forked_from={"run_id": there.run_id, "seq": seq},
             )  # fmt: skip

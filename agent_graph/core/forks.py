@@ -103,6 +103,7 @@ def forked(graph: Graph, run: Run, event: e.Event, fact: e.RunForked) -> None:
         fork.asks, fork.asked = dict(before.asks), before.asked
     fork.models.update({name: str(model) for name, model in fact.models.items()})
     fork.given.update(fact.outputs)
+    run.model = fact.model or run.model
     for ask in fact.asks:
         fork.asks[fork.asked] = ask
         fork.asked += 1

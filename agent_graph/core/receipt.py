@@ -15,7 +15,7 @@ from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.outcome import final_state, state
 from agent_graph.core.receipt_leaves import Leaves, exact
-from agent_graph.core.record import canonical_record
+from agent_graph.core.record import CHANGES, canonical_record
 from agent_graph.core.run import Gate, Run
 from agent_graph.core.scheduler import evolve, new_run
 
@@ -43,7 +43,9 @@ def receipt_of(graph: Graph, log: Sequence[e.Event], *, head: str, sealed: JsonO
         evolve(graph, run, event)
     gathered = leaves.of(run)
     evolve(graph, run, log[-1])
-    accepted = next(event.fact for event in log if isinstance(event.fact, e.RunAccepted))
+    at, begun = next(
+        (event.seq, event.fact) for event in reversed(log) if isinstance(event.fact, e.RunAccepted | e.RunForked)
+    )  # fmt: skip
     hashes = [merkle.leaf_hash(leaf) for leaf in gathered]
     result = final_state(run)
     body: JsonObject = {
@@ -59,10 +61,21 @@ def receipt_of(graph: Graph, log: Sequence[e.Event], *, head: str, sealed: JsonO
         "leaves": [*gathered], "merkle": {"leaves": len(hashes), "root": merkle.root(hashes)},
         "approvals": [_approval(gate) for gate in run.gates.values()],
         "budgets": {} if run.ledger is None else exact(run.ledger.view()), "usage": _usage(run),
-        "policy": exact(accepted.policy), "chain": {"events": len(log), "head": head}, "sealed": sealed,
+        "policy": exact(begun.policy), "chain": {"events": len(log), "head": head}, "sealed": sealed,
         "not_proven": [*NOT_PROVEN],
     }  # fmt: skip
+    if isinstance(begun, e.RunForked):
+        body["forked_from"] = _origin(at, begun)
     return body
+
+
+def _origin(seq: int, fact: e.RunForked) -> JsonObject:
+    """What a fork begins with, and a digest of what was changed there."""
+    changed = {name: value for name, value in e.to_json(fact).items() if name in (*CHANGES, "version")}
+    return {
+        "run_id": fact.run_id, "seq": fact.last, "events": seq, "changes": digest(changed) if changed else None,
+        "by": fact.by, "via": fact.via,
+    }  # fmt: skip
 
 
 def integrity_of(receipt: JsonObject) -> JsonObject:
@@ -75,15 +88,22 @@ def integrity_of(receipt: JsonObject) -> JsonObject:
     }
 
 
-def _graph(graph: Graph) -> JsonObject:
-    inner: dict[str, str] = {}
+def graphs_of(graph: Graph) -> list[Graph]:
+    """The graph and those it may run inside, by version: in this order a receipt names them and a bundle has them."""
+    inner: dict[str, Graph] = {}
     todo = [graph]
     while todo:
         for version, one in todo.pop().subgraphs.items():
             if version not in inner:
-                inner[version] = one.name
+                inner[version] = one
                 todo.append(one)
-    inside: list[JsonValue] = [{"graph_id": inner[version], "graph_version": version} for version in sorted(inner)]
+    return [graph, *(inner[version] for version in sorted(inner))]
+
+
+def _graph(graph: Graph) -> JsonObject:
+    inside: list[JsonValue] = [
+        {"graph_id": one.name, "graph_version": one.version} for one in graphs_of(graph)[1:]
+    ]  # fmt: skip
     return {"graph_id": graph.name, "graph_version": graph.version, "subgraphs": inside}
 
 

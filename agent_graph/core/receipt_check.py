@@ -18,7 +18,7 @@ from agent_graph.core.receipt import BUNDLE, RECEIPT
 from agent_graph.core.receipt_chain import Fault, Link, chain_faults, links_of
 from agent_graph.core.receipt_leaves import output_digest
 from agent_graph.core.receipt_seal import seal_body
-from agent_graph.core.sealing import Verifier, holds
+from agent_graph.core.sealing import Retired, Verifier, holds
 
 SHAPE: Final[Mapping[str, type]] = {
     "receipt": dict, "receipt.kind": str, "receipt.run_id": str, "receipt.status": str, "receipt.graph": dict,
@@ -57,6 +57,8 @@ class Checked:
     """None without a bundle."""
     notes: tuple[str, ...]
     """What a reader has to know, although nothing is wrong."""
+    sealed_by: str = ""
+    """The kind of the key that sealed it, as the receipt says: ``hmac`` or ``ed25519``."""
 
 
 def check(document: JsonValue, verifiers: Mapping[str, Verifier]) -> Checked:
@@ -72,24 +74,23 @@ def check(document: JsonValue, verifiers: Mapping[str, Verifier]) -> Checked:
         more, withheld = _bundle_faults(receipt, bundle, integrity)
         faults += more
         if withheld:
-            notes.append(f"{withheld} of {len(bundle['events'])} events are withheld: of them only the hash is there")
+            notes.append(f"{withheld} of {len(bundle['events'])} events are withheld, by whoever passed the bundle on: "
+                         "of them only the hash is there")  # fmt: skip
+        if None in bundle["graphs"]:
+            notes.append("a graph is withheld, by whoever passed the bundle on: only its version is there")
     authentic = None
     if verifiers:
-        seal_faults = [] if faults else _seal_faults(receipt, integrity, verifiers)
-        faults += seal_faults
+        faults += [] if faults else _seal_faults(receipt, integrity, verifiers)
         authentic = not faults
-        if receipt["sealed"]["key_id"] not in verifiers and not faults:
-            notes.append(f"what was sealed when the run ended was not checked: its key {receipt['sealed']['key_id']} "
-                         "was not given")  # fmt: skip
+        notes += [] if faults else notes_of_seals(receipt, integrity["key_id"], verifiers)
     else:
         notes.append(UNCHECKED)
-    if receipt["sealed"]["late"]:
-        notes.append("sealed late: the run had ended before anything was sealed, and nothing vouches for the time until"
-                     " then")  # fmt: skip
+    notes += notes_of_time(receipt)
     events = None if bundle is None else len(bundle["events"])
     return Checked(
-        receipt["run_id"], digest(receipt), tuple(faults), authentic, len(receipt["leaves"]), events, tuple(notes)
-    )
+        receipt["run_id"], digest(receipt), tuple(faults), authentic, len(receipt["leaves"]), events, tuple(notes),
+        str(integrity["key_id"]).partition(":")[0],
+    )  # fmt: skip
 
 
 def broken(*faults: Fault) -> Checked:
@@ -100,21 +101,35 @@ def broken(*faults: Fault) -> Checked:
 # -- its shape -------------------------------------------------------------------------------------------------------
 
 
-def _shape(document: Any) -> list[Fault]:
-    bundled = isinstance(document, dict) and "bundle" in document
-    shape = {"": dict, **SHAPE, **(BUNDLED if bundled else {})}
+def shape_of_receipt(receipt: Any) -> list[Fault]:
+    """Whether all is there that the checks of a receipt look at."""
+    document = {"receipt": receipt}
+    faults = _misshapen(document, {path: kind for path, kind in SHAPE.items() if path.startswith("receipt")})
+    if not faults and receipt["kind"] != RECEIPT:
+        faults = [Fault("receipt.kind", f"is not {RECEIPT}, which is what can be checked here")]
+    return faults
+
+
+def _misshapen(document: Any, shape: Mapping[str, type]) -> list[Fault]:
     for path, kind in shape.items():
         if type(_at(document, path)) is not kind:
             return [Fault(path or "file", f"is missing, or is not what it has to be ({kind.__name__})")]
+    for path in OBJECTS:
+        for place, one in enumerate(_at(document, path)):
+            if not isinstance(one, dict):
+                return [Fault(f"{path}[{place}]", "is not an object")]
+    return []
+
+
+def _shape(document: Any) -> list[Fault]:
+    bundled = isinstance(document, dict) and "bundle" in document
+    if faults := _misshapen(document, {"": dict, **SHAPE, **(BUNDLED if bundled else {})}):
+        return faults
     for path, known in MEMBERS.items():
         if more := (_at(document, path) or {}).keys() - known:
             return [Fault(f"{path}.{min(more)}".lstrip("."), "has no place here")]
     if not bundled and "bundle_digest" in document["integrity"]:
         return [Fault("bundle", "was removed: its digest is still here")]
-    for path in OBJECTS:
-        for place, one in enumerate(_at(document, path)):
-            if not isinstance(one, dict):
-                return [Fault(f"{path}[{place}]", "is not an object")]
     for path, wanted in (("receipt.kind", RECEIPT), ("bundle.kind", BUNDLE if bundled else None)):
         if _at(document, path) != wanted:
             return [Fault(path, f"is not {wanted}, which is what can be checked here")]
@@ -194,15 +209,44 @@ def _seal_faults(receipt: Any, integrity: Any, verifiers: Mapping[str, Verifier]
         return [Fault("integrity.key_id", f"is {key_id[:80]}, and what was given is {', '.join(sorted(verifiers))}")]
     if not holds(verifier, receipt, integrity["seal"]):
         return [Fault("integrity.seal", f"is not the seal of this receipt by {key_id}")]
+    return faults_of_end(receipt, verifiers)
+
+
+def faults_of_end(receipt: Any, verifiers: Mapping[str, Verifier]) -> list[Fault]:
+    """What does not hold of the seal that was made when the run ended; nothing where its key was not given."""
     sealed, chain = receipt["sealed"], receipt["chain"]
-    at_the_end = verifiers.get(sealed["key_id"])
+    verifier, at_ms = verifiers.get(sealed["key_id"]), sealed.get("sealed_at_ms")
+    if verifier is None:
+        return []
     body = seal_body(
         run_id=receipt["run_id"], status=receipt["status"], events=chain.get("events"), head=chain.get("head"),
-        sealed_at_ms=sealed.get("sealed_at_ms"), late=sealed["late"],
+        sealed_at_ms=at_ms, late=sealed["late"],
     )  # fmt: skip
-    if at_the_end is not None and not holds(at_the_end, body, sealed["seal"]):
+    if not holds(verifier, body, sealed["seal"]):
         return [Fault("receipt.sealed", "is not the seal of the events' head that was made when the run ended")]
+    if isinstance(verifier, Retired) and not (isinstance(at_ms, int) and at_ms <= verifier.retired_at_ms):
+        return [Fault("receipt.sealed", f"was made at {at_ms} by a key that was retired at {verifier.retired_at_ms}")]
     return []
+
+
+def notes_of_seals(receipt: Any, key_id: str, verifiers: Mapping[str, Verifier]) -> list[str]:
+    """What the seals, which hold, leave open; `key_id` is the key of the receipt's own."""
+    notes, at_the_end = [], receipt["sealed"]["key_id"]
+    if at_the_end not in verifiers:
+        notes.append(f"what was sealed when the run ended was not checked: its key {at_the_end} was not given")
+    for one in sorted({key_id, at_the_end}):
+        verifier = verifiers.get(one)
+        if isinstance(verifier, Retired):
+            notes.append(f"the key {one} was retired at {verifier.retired_at_ms}: whoever got hold of it can have made "
+                         "this since, with an earlier time")  # fmt: skip
+    return notes
+
+
+def notes_of_time(receipt: Any) -> list[str]:
+    """What is to be said of the time for which nothing vouches."""
+    if not receipt["sealed"]["late"]:
+        return []
+    return ["sealed late: the run had ended before anything was sealed, and nothing vouches for the time until then"]
 
 
 # -- the bundle ------------------------------------------------------------------------------------------------------
@@ -239,7 +283,7 @@ def _graph_faults(graph: Any, texts: list[JsonValue]) -> list[Fault]:
 
 def _disagreements(leaves: list[Any], links: Sequence[Link]) -> list[Fault]:
     """Where leaves say something else than the events they are of, and events that no leaf is of."""
-    named = {leaf.get("seq") for leaf in leaves}
+    named = {seq for leaf in leaves if isinstance(seq := leaf.get("seq"), int)}
     faults = []
     for place, leaf in enumerate(leaves):
         seq = leaf.get("seq")

@@ -32,7 +32,7 @@ class Leaves:
         """Take from an event what belongs into a leaf; `run` is the fold of those before it."""
         fact = event.fact
         match fact:
-            case e.ModelAnswered() | e.CacheHit():
+            case e.ModelAnswered() | e.CacheHit() | e.AnswerGiven():
                 self._calls.setdefault(fact.firing, []).append(_call(run, event.seq, fact))
             case e.ToolCalled():
                 asked: JsonObject = {"seq": event.seq, "name": fact.name, "arguments": digest(fact.arguments)}
@@ -94,7 +94,7 @@ def output_digest(body: JsonObject) -> str:
     return digest({name: body[name] for name in WRITTEN if name in body})
 
 
-def _call(run: Run, seq: int, fact: e.ModelAnswered | e.CacheHit) -> JsonObject:
+def _call(run: Run, seq: int, fact: e.ModelAnswered | e.CacheHit | e.AnswerGiven) -> JsonObject:
     """One answer of a model: who gave it, digests of what it was asked and said, tokens (null where the host did not
     say), pictures by digest; of one that was used again, the run it was recorded in."""
     answer: Any = fact.answer

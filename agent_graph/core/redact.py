@@ -5,6 +5,7 @@ The same rules hold wherever something comes in, so that what is kept, shown and
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final
@@ -16,7 +17,8 @@ from agent_graph.core.secret_names import Names, is_plural, words_of
 from agent_graph.core.secret_shapes import SHORTEST, Span
 
 REDACTED: Final = "[redacted]"
-_PICTURE: Final = "data:image/"
+_PICTURE: Final = re.compile("data:image/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/]*={0,2}")
+"""All of a text that is a picture: nothing else can stand in it."""
 _LONG: Final = 400
 """Characters from which on one pass by a pattern is faster than a search for each word."""
 _NAMING: Final = ("name", "key", "header", "path", "field", "variable")
@@ -127,7 +129,7 @@ class Redactor:
         while todo:
             item = todo.pop()
             if isinstance(item, str):
-                if not item.startswith(_PICTURE):
+                if not _PICTURE.fullmatch(item):
                     texts.append(item)
             elif isinstance(item, dict):
                 for key, member in item.items():
@@ -160,7 +162,7 @@ class Redactor:
     def _string(self, text: str, under: str) -> str:
         if text and (under == "strong" or (under == "weak" and secret_shapes.is_like_secret(text))):
             return text if text == REDACTED or self._is_excepted(text) else REDACTED
-        return text if text.startswith(_PICTURE) else self.text(text)
+        return text if _PICTURE.fullmatch(text) else self.text(text)
 
     def _members(self, body: JsonObject, under: str) -> list[tuple[str, JsonValue, str]]:
         """(key, value, how surely it is a secret) of an object."""

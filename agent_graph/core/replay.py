@@ -159,18 +159,16 @@ class _Driver:
     def _answer(
         self, fact: Heard | e.NodeRetried | e.NodeFailed, call: CallModel | CheckEvidence | None, wants: Perform | None
     ) -> e.Fact | None:
-        if wants is None:
+        failed = isinstance(fact, e.NodeRetried | e.NodeFailed)
+        if wants is None or not (failed or isinstance(wants.effect, ANSWERED_BY[type(fact)])):
             return None
         effect = wants.effect
-        if isinstance(fact, e.NodeRetried | e.NodeFailed):
-            if isinstance(effect, CallModel) and call not in (None, replace(effect, fresh=False)):
-                return None
-            return follow_up(self.run, e.NodeFailed(fact.firing, fact.error, wants.attempt))
-        if not isinstance(effect, ANSWERED_BY[type(fact)]):
-            return None
         asked = replace(effect, fresh=False) if isinstance(effect, CallModel) else effect
-        if not isinstance(effect, CallTool) and call not in (None, asked):
+        of_it = isinstance(effect, CallModel) or (isinstance(effect, CheckEvidence) and not failed)
+        if of_it and call not in (None, asked):
             return None
+        if isinstance(fact, e.NodeRetried | e.NodeFailed):
+            return follow_up(self.run, e.NodeFailed(fact.firing, fact.error, wants.attempt))
         return e.from_json({**e.to_json(fact), "attempt": wants.attempt})
 
     def _asks_the_same(self, gate: Gate) -> bool:

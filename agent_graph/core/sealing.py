@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 HMAC: Final = "hmac-sha256"
+SHARED: Final = "hmac"
+"""How the id of a shared key begins."""
 ED25519: Final = "ed25519"
 SHORTEST_KEY: Final = 32
 """Bytes of a key for a MAC, at least."""
@@ -62,7 +64,7 @@ class HmacKey:
             raise ValueError(f"a key has at least {SHORTEST_KEY} bytes, and this one has {len(secret)}")
         self._hash = hmac.new(secret, digestmod=hashlib.sha256)  # the key's two blocks, hashed once
         self._secret = secret
-        self.key_id = "hmac:" + hmac.digest(secret, _ID_OF, "sha256").hex()[:16]
+        self.key_id = f"{SHARED}:{hmac.digest(secret, _ID_OF, 'sha256').hex()[:16]}"
 
     def __repr__(self) -> str:
         return f"HmacKey({self.key_id})"
@@ -78,6 +80,20 @@ class HmacKey:
 
     def verify(self, data: bytes, value: str) -> bool:
         return hmac.compare_digest(self.mac(data).encode(), value.encode("utf-8", "surrogatepass"))
+
+
+class Retired:
+    """A key that vouches for nothing that was sealed after `retired_at_ms`; who checks has to compare the times."""
+
+    __slots__ = ("_verifier", "key_id", "retired_at_ms")
+
+    def __init__(self, verifier: Verifier, retired_at_ms: int) -> None:
+        self._verifier = verifier
+        self.key_id = verifier.key_id
+        self.retired_at_ms = retired_at_ms
+
+    def verify(self, data: bytes, value: str) -> bool:
+        return self._verifier.verify(data, value)
 
 
 class Ed25519Public:

@@ -14,7 +14,17 @@ from typing import Any, Literal
 
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.core.sealing import ED25519, HMAC, Ed25519Pair, Ed25519Public, HmacKey, Seal, Sealer, Verifier
+from agent_graph.core.sealing import (
+    ED25519,
+    HMAC,
+    Ed25519Pair,
+    Ed25519Public,
+    HmacKey,
+    Retired,
+    Seal,
+    Sealer,
+    Verifier,
+)
 from agent_graph.core.sealing import holds as seal_holds
 from agent_graph.core.sealing import sealed as seal_of
 from agent_graph.engine import key_files as files
@@ -63,6 +73,7 @@ class KeyRing:
         self.path = path
         """Of the file of the key for MACs."""
         self._keyless = keyless
+        self._book = "" if folder is None else str(folder / files.BOOK_NAME)
         self._stamp = (0, 0, 0)
         self._mac: HmacKey | None = None
         self._sealer: Sealer | None = None
@@ -122,7 +133,10 @@ class KeyRing:
     def verifiers(self) -> dict[str, Verifier]:
         """All keys by id, to check with. Raises as `holds` does."""
         self.mac_key()
-        return {key_id: verifier for key_id, (_, verifier) in self._known.items()}
+        return {
+            key_id: verifier if info.retired_at_ms is None else Retired(verifier, info.retired_at_ms)
+            for key_id, (info, verifier) in self._known.items()
+        }
 
     def infos(self) -> Sequence[KeyInfo]:
         """All keys, without their secrets, in the order in which they were made."""
@@ -133,7 +147,7 @@ class KeyRing:
 
     def _look(self) -> None:
         """Read the book anew where it has changed."""
-        if self.folder is not None and not self._keyless and files.stamp(self.folder) != self._stamp:
+        if self.folder is not None and not self._keyless and files.stamp(self._book) != self._stamp:
             self._load(files.book_of(self.folder))
 
     def load(self) -> None:
@@ -163,7 +177,7 @@ class KeyRing:
         if files.kind(book, book["sealing"]) == ED25519:
             sealer = self._pair(book["sealing"])
         self._mac, self._sealer, self._known = mac, sealer, known
-        self._stamp = files.stamp(self.folder)
+        self._stamp = files.stamp(self._book)
 
     def _pair(self, key_id: str) -> Ed25519Pair:
         path = self._file(key_id)
@@ -208,6 +222,17 @@ def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: 
             raise _mismatch(folder, book["mode"])
         ring = KeyRing(folder, place, keyless=keyless)
         ring.load()
+    return ring
+
+
+def keys_of(folder: Path, path: Path | None = None) -> KeyRing | None:
+    """The key ring of a folder to check with, as it is; None where it was begun without a key, or not at all. Raises
+    what `open_keys` raises."""
+    book = files.read_book(folder)
+    if book is None or book["mode"] == files.KEYLESS:
+        return None
+    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring.load()
     return ring
 
 

@@ -21,7 +21,8 @@ RULE: Final = (
     "Cancelled runs count for nothing. Whether what it answers is any good, no count can say: a person looks, and the "
     "operator promotes it with: agent-graph templates promote GRAPH"
 )
-State: TypeAlias = Literal["candidate", "not_yet", "promoted"]
+State: TypeAlias = Literal["candidate", "not_yet", "promoted", "damaged"]
+"""``damaged``: what was counted is not what this program wrote."""
 
 
 @dataclass(slots=True)
@@ -93,11 +94,16 @@ def candidates(outcomes: Iterable[Outcome], promoted: Sequence[str]) -> list[tup
     """(state, graph id, version, record) of each graph, the one with the most completed runs first; `promoted` are
     versions that templates were made of."""
     records: dict[tuple[str, str], Record] = {}
+    damaged: set[tuple[str, str]] = set()
     for outcome in outcomes:
+        if outcome.damaged:
+            damaged.add((outcome.graph_id, outcome.graph_version))
         records.setdefault((outcome.graph_id, outcome.graph_version), Record()).add(outcome)
     found: list[tuple[State, str, str, Record]] = []
     for (graph_id, version), record in records.items():
         state: State = "promoted" if version in promoted else "not_yet" if record.lacking() else "candidate"
+        if (graph_id, version) in damaged:  # nothing of it can be believed
+            state, record = "damaged", Record()
         found.append((state, graph_id, version, record))
     return sorted(found, key=lambda one: (-one[3].by_status.get("completed", 0), one[1]))
 

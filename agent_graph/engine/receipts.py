@@ -14,7 +14,7 @@ from agent_graph.core.dsse import envelope
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, canonical_text, digest
-from agent_graph.core.receipt import BUNDLE, integrity_of, receipt_of
+from agent_graph.core.receipt import BUNDLE, graphs_of, integrity_of, receipt_of
 from agent_graph.core.receipt_chain import Link, chain_faults, links_of
 from agent_graph.core.receipt_seal import seal_body
 from agent_graph.core.redact import Redactor
@@ -65,14 +65,7 @@ def issue(graph: Graph, log: SealedLog, keys: KeyRing, *, withhold: Redactor | N
     Raises `ReceiptIntegrityFailure`, `IntegrityKeyRequired`.
     """
     sealed: Any = log.seal
-    links = check(log)
-    body = seal_body(
-        run_id=log.run_id, status=log.status, events=log.count, head=log.head,
-        sealed_at_ms=sealed.get("sealed_at_ms"), late=bool(sealed.get("late")),
-    )  # fmt: skip
-    seal = Seal(str(sealed.get("key_id")), str(sealed.get("seal")))
-    if not keys.holds(body, seal, sealed_at_ms=sealed.get("sealed_at_ms")):
-        raise _failure(log, f"its seal is not one that {seal.key_id[:40]} made of it", place="seal")
+    links = check_sealed(log, keys)
     receipt = receipt_of(graph, _facts(log, links), head=log.head, sealed=sealed)
     if receipt["status"] != log.status:
         raise _failure(log, "its events end otherwise than it says")
@@ -84,6 +77,30 @@ def issue(graph: Graph, log: SealedLog, keys: KeyRing, *, withhold: Redactor | N
         "events": _events(log, links, withhold),
     }  # fmt: skip
     return Issued(receipt, {**integrity, "bundle_digest": digest(bundle)}, bundle)
+
+
+def check_sealed(log: SealedLog, keys: KeyRing) -> list[Link]:
+    """As `check`, and its seal is one that the folder's keys made."""
+    sealed: Any = log.seal
+    links = check(log)
+    body = seal_body(
+        run_id=log.run_id, status=log.status, events=log.count, head=log.head,
+        sealed_at_ms=sealed.get("sealed_at_ms"), late=bool(sealed.get("late")),
+    )  # fmt: skip
+    seal = Seal(str(sealed.get("key_id")), str(sealed.get("seal")))
+    if not keys.holds(body, seal, sealed_at_ms=sealed.get("sealed_at_ms")):
+        raise _failure(log, f"its seal is not one that {seal.key_id[:40]} made of it", place="seal")
+    return links
+
+
+def changed(log: SealedLog, keys: KeyRing) -> ReceiptIntegrityFailure:
+    """What is wrong with a run whose row is not what was written."""
+    try:
+        if log.seal is not None:
+            check_sealed(log, keys)
+    except ReceiptIntegrityFailure as found:
+        return found
+    return _failure(log, "something else has changed its row")
 
 
 def as_envelope(issued: Issued, keys: KeyRing) -> JsonObject:
@@ -106,14 +123,7 @@ def _facts(log: SealedLog, links: Sequence[Link]) -> list[e.Event]:
 def _texts(graph: Graph, withhold: Redactor) -> list[JsonValue]:
     """The spec of the run's graph and of those inside it, in the order in which the receipt names them; null for one
     that holds what looks like a secret."""
-    inner: dict[str, Graph] = {}
-    todo = [graph]
-    while todo:
-        for version, one in todo.pop().subgraphs.items():
-            if version not in inner:
-                inner[version] = one
-                todo.append(one)
-    specs = [graph.spec, *(inner[version].spec for version in sorted(inner))]
+    specs = [one.spec for one in graphs_of(graph)]
     return [canonical_text(spec) if withhold.shapes(spec) == spec else None for spec in specs]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,7 +19,7 @@ from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.models import Models
 from agent_graph.engine.notify import Notify
 from agent_graph.engine.telemetry import Telemetry
-from agent_graph.errors import AgentGraphError, StoreCorrupt
+from agent_graph.errors import AgentGraphError, Corrupt, StoreCorrupt
 from agent_graph.store.base import Answered, Notice, Store
 
 MOST_GATES: Final = 200
@@ -56,7 +57,8 @@ async def set_aside(shell: Shell, run_id: str, refusal: AgentGraphError) -> None
 async def set_aside_with(shell: Shell, run_id: str, error: JsonObject) -> None:
     """`set_aside`, with the error as the run's row will show it."""
     await shell.store.runs.set_aside(run_id, error)
-    shell.notify.committed(await shell.store.runs.get(run_id), ())
+    with contextlib.suppress(Corrupt):  # its row says nothing that could be told
+        shell.notify.committed(await shell.store.runs.get(run_id), ())
 
 
 async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: str, answered: Answered | None) -> None:
@@ -72,6 +74,7 @@ async def write_off(shell: Shell, run_id: str, damage: StoreCorrupt, *, reason: 
     if shell.announcer is not None:
         gates, _ = await shell.store.approvals.list(run_id=run_id, statuses=("pending",), limit=MOST_GATES)
         row = await shell.store.runs.get(run_id)
+        gates = tuple(gate for gate in gates if not gate.damaged)
         notices = shell.announcer.of_written_off(row, gates, code=damage.code, at_ms=now_ms)
     await shell.store.retention.write_off(run_id, error, at_ms=now_ms, answered=answered, notices=notices)
     shell.notify.committed(await shell.store.runs.get(run_id), ())

@@ -14,18 +14,18 @@ from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import Limits, recorded
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
+from agent_graph.engine.accepting import accepted
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
 from agent_graph.engine.intake import admitted, new_id
 from agent_graph.engine.journal import Folded, Journal, fold
 from agent_graph.engine.redaction import clean_command
-from agent_graph.engine.rows import approval_row, run_row
 from agent_graph.engine.runner import Runner
 from agent_graph.engine.shell import Shell, set_aside, set_aside_with, write_off
 from agent_graph.engine.turns import Turns
 from agent_graph.errors import AgentGraphError, Corrupt, RunCapacity, RunTerminal, StoreBusy, StoreCorrupt
-from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, Commit, RunRow
+from agent_graph.store.base import TERMINAL, AlreadyAnswered, Answered, RunRow
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -116,14 +116,10 @@ class Supervisor:
         self, graph: Graph, run: Run, log: Sequence[e.Event], answer: Callable[[RunRow], Answered] | None, key: str
     ) -> RunRow:
         try:
-            row = run_row(graph, run, created_at_ms=run.accepted_at_ms)
-            gates = [approval_row(graph, run, gate) for gate in run.gates.values()]
-            answered = answer(row) if answer is not None else None
-            await self.shell.store.runs.commit(Commit(row, 0, log, create=True, approvals=gates, answered=answered))
+            row = await accepted(self.shell, graph, run, log, answer)
         finally:
             self._starting -= 1
             self._keys.discard(key)
-        self.shell.notify.committed(row, log)
         if self._stopping:
             return row  # durable, and driven by the next process
         if self._queue or self._active() >= self._limits.active_runs:

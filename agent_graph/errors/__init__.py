@@ -22,6 +22,7 @@ from agent_graph.errors.approvals import ApprovalChannelNotAllowed as ApprovalCh
 from agent_graph.errors.approvals import ApprovalDecisionNotAllowed as ApprovalDecisionNotAllowed
 from agent_graph.errors.approvals import ApprovalEditInvalid as ApprovalEditInvalid
 from agent_graph.errors.approvals import ApprovalExpired as ApprovalExpired
+from agent_graph.errors.approvals import ApprovalIntegrityFailure as ApprovalIntegrityFailure
 from agent_graph.errors.approvals import ApprovalNotAnswered as ApprovalNotAnswered
 from agent_graph.errors.approvals import ApprovalNotFound as ApprovalNotFound
 from agent_graph.errors.approvals import ApprovalSelfDecision as ApprovalSelfDecision

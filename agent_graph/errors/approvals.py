@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from agent_graph.errors.base import Conflict, InvalidRequest, NotFound, Refused
+from agent_graph.errors.base import Conflict, Corrupt, InvalidRequest, NotFound, Refused
 
 
 class ApprovalEditInvalid(InvalidRequest):
     """The patch does not fit the subject, or the edited subject does not fit its schema or the limits."""
+
+
+class ApprovalIntegrityFailure(Corrupt):
+    """What is stored of the approval is not what was written; nothing of it is told, and it cannot be decided."""
 
 
 class ApprovalNotFound(NotFound):

@@ -23,7 +23,8 @@ PAGES: Final = 10
 """Pages of a list that are looked through for them."""
 PARTS: Final = {
     ("graph", "id"): "graph_id", ("graph_version", "id"): "graph_id", ("graph_version", "digest"): "graph_version",
-    ("run", "run_id"): "run_id", ("template", "id"): "template_id", ("docs", "page"): "page",
+    ("run", "run_id"): "run_id", ("run_receipt", "run_id"): "run_id", ("template", "id"): "template_id",
+    ("docs", "page"): "page",
 }  # fmt: skip
 """By resource and part of its address: what is named there."""
 LISTS: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {

@@ -174,7 +174,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         env="AGENT_GRAPH_SCRIPT",
     ),
     Setting(
-        "toolsets", "the tools an assistant is shown, by comma", read.toolsets,
+        "toolsets", "the tools an assistant is shown, by comma: `core`, `author`, `test`", read.toolsets,
         default="core", flag="--toolsets", env="AGENT_GRAPH_TOOLSETS",
     ),
     Setting(

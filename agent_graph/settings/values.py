@@ -90,7 +90,7 @@ def one_of(*known: str, later: tuple[str, ...] = ()) -> Callable[[str], str]:
 
 def toolsets(value: str) -> tuple[str, ...]:
     """Names by comma, each once."""
-    one = one_of("core", "author", later=("test", "connect"))
+    one = one_of("core", "author", "test", later=("connect",))
     return tuple(dict.fromkeys(one(name) for name in value.split(",") if name.strip())) or ("core",)
 
 

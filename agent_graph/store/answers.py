@@ -6,16 +6,19 @@ import sqlite3
 from functools import partial
 from typing import Final
 
+from agent_graph.store import row_seals
 from agent_graph.store.db import Database
 
 MOST_ANSWERS: Final = 10_000
 
 # which event holds the answer
-FIND: Final = "SELECT run_id, answers.seq FROM answers JOIN runs USING (run_no) WHERE key = ?"
+FIND: Final = f"""
+SELECT runs.run_id, answers.seq, {row_seals.holds("answers")} FROM answers JOIN runs USING (run_no) WHERE key = ?"""
 # remembers one, as the newest
 REMEMBER: Final = """
-INSERT OR REPLACE INTO answers (answer_no, key, run_no, seq)
-SELECT (SELECT coalesce(max(answer_no), 0) + 1 FROM answers), ?, run_no, ? FROM runs WHERE run_id = ?"""
+INSERT OR REPLACE INTO answers (answer_no, key, run_no, seq, row_seal)
+SELECT (SELECT coalesce(max(answer_no), 0) + 1 FROM answers), ?1, run_no, ?2, row_seal('answers.row_seal', ?1, ?3, ?2)
+FROM runs WHERE run_id = ?3"""
 # forgets those that are too many, oldest first
 FORGET: Final = "DELETE FROM answers WHERE answer_no <= (SELECT max(answer_no) FROM answers) - ?"
 
@@ -36,8 +39,13 @@ class SqliteAnswers:
 
 
 def _find(key: str, connection: sqlite3.Connection) -> tuple[str, int] | None:
-    found: tuple[str, int] | None = connection.execute(FIND, (key,)).fetchone()
-    return found
+    found = connection.execute(FIND, (key,)).fetchone()
+    if found is None:
+        return None
+    run_id, seq, holds = found
+    if not holds:
+        raise row_seals.damaged("answers", key)
+    return str(run_id), int(seq)
 
 
 def _remember(key: str, run_id: str, seq: int, connection: sqlite3.Connection) -> None:

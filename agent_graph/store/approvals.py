@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, Final, cast
 
-from agent_graph.errors import ApprovalNotFound
+from agent_graph.errors import ApprovalIntegrityFailure, ApprovalNotFound
 from agent_graph.store.base import ApprovalRow
 from agent_graph.store.columns import json_object, json_text, strings, where
 from agent_graph.store.cursor import check_limit, encode_cursor, number_of
@@ -16,17 +16,20 @@ from agent_graph.store.db import Database
 
 # keeps an approval as it is now; its place in the list stays
 KEEP: Final = """
-INSERT INTO approvals (approval_id, run_no, status, created_at_ms, expires_at_ms, audience, body)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO approvals (approval_id, run_no, status, created_at_ms, expires_at_ms, audience, body, row_seal)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('approvals.row_seal', ?1, ?8, ?3, ?4, ?5, ?6, ?7))
 ON CONFLICT (approval_id) DO UPDATE
-SET status = excluded.status, expires_at_ms = excluded.expires_at_ms, body = excluded.body"""
+SET status = excluded.status, expires_at_ms = excluded.expires_at_ms, body = excluded.body,
+    row_seal = excluded.row_seal"""
 # approvals with the status they have at :now_ms, oldest first
 LIST: Final = """
-SELECT * FROM (
+SELECT *, row_holds(row_seal, 'approvals.row_seal', approval_id, run_id, stored_status, created_at_ms, expires_at_ms,
+                    audience, body)
+FROM (
     SELECT a.approval_no, a.approval_id, r.run_id, a.created_at_ms, a.expires_at_ms, a.audience, a.body,
         CASE WHEN a.status = 'pending' AND a.expires_at_ms <= :now_ms THEN 'expired' ELSE a.status END AS status,
-        a.status AS stored_status, r.principal, r.graph_id
-    FROM approvals AS a JOIN runs AS r USING (run_no)
+        a.status AS stored_status, r.principal, r.graph_id, a.row_seal
+    FROM approvals AS a LEFT JOIN runs AS r USING (run_no)
 ) {where} ORDER BY approval_no LIMIT :fetched"""
 IS: Final = "approval_id = :approval_id"
 OF_RUN: Final = "run_id = :run_id"
@@ -39,6 +42,7 @@ AFTER: Final = "approval_no > :after"
 
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
 _LISTS: Final = ("allowed_decisions", "channels", "votes")
+_MARK: Final = ("damaged",)
 _BEFORE_ALL_TIME_MS: Final = -1
 
 
@@ -56,6 +60,8 @@ class SqliteApprovals:
         rows = await self._database.read(partial(_select, wanted, values))
         if not rows:
             raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
+        if rows[0][1].damaged:
+            raise _damaged(approval_id)
         return rows[0][1]
 
     async def list(
@@ -91,7 +97,7 @@ class SqliteApprovals:
 
 def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:
     """Write `row` within the commit of the run `run_no`."""
-    body = {name: value for name, value in asdict(row).items() if name not in _COLUMNS}
+    body = {name: value for name, value in asdict(row).items() if name not in (*_COLUMNS, *_MARK)}
     body.update({name: list(body[name]) for name in _LISTS})
     connection.execute(
         KEEP,
@@ -103,7 +109,16 @@ def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:
             row.expires_at_ms,
             json_text(list(row.audience)),
             json_text(body),
+            row.run_id,
         ),
+    )
+
+
+def _damaged(approval_id: str) -> ApprovalIntegrityFailure:
+    return ApprovalIntegrityFailure(
+        f"The row of approval {approval_id} is not what this program wrote: something else has changed the database. "
+        "Nothing of it is told, and it cannot be decided: put a copy of the database back, or cancel its run.",
+        approval_id=approval_id,
     )
 
 
@@ -115,7 +130,13 @@ def _select(
     conditions: Sequence[str], values: Mapping[str, Any], connection: sqlite3.Connection
 ) -> list[tuple[int, ApprovalRow]]:
     rows = connection.execute(LIST.format(where=where(conditions)), values)
-    return [(row[0], _row(row[1:8])) for row in rows]
+    return [(row[0], _row(row[1:8]) if row[-1] else _unreadable(str(row[1]), str(row[2] or ""))) for row in rows]
+
+
+def _unreadable(approval_id: str, run_id: str) -> ApprovalRow:
+    return ApprovalRow(
+        approval_id, run_id, "", "", "", "", 1, (), "", None, "", (), 1, (), "pending", 0, 0, damaged=True
+    )
 
 
 def _row(columns: tuple[Any, ...]) -> ApprovalRow:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import StoreCorrupt
 from agent_graph.store.rows import (  # told from here too
     TERMINAL,
     AlreadyAnswered,
@@ -160,11 +161,9 @@ class SealStore(Protocol):
 class OutcomeStore(Protocol):
     async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
         """What runs of the graphs made of a template came to, by its version and theirs."""
-        ...
 
     async def of_own_graphs(self) -> tuple[Outcome, ...]:
         """What runs of the current versions came to, of graphs that were made of no template; by graph."""
-        ...
 
 
 class ApprovalStore(Protocol):
@@ -211,15 +210,12 @@ class TokenStore(Protocol):
 
     async def find(self, token_id: str) -> TokenRow | None:
         """Also one that is revoked or whose time is over: what that means is the caller's to say."""
-        ...
 
     async def list(self) -> tuple[TokenRow, ...]:
         """All of them, oldest first."""
-        ...
 
     async def revoke(self, name: str, *, at_ms: int) -> tuple[TokenRow, ...]:
         """Take back the token with that id, or all of that principal; those that were not revoked before."""
-        ...
 
 
 class WitnessStore(Protocol):
@@ -344,6 +340,8 @@ class Store(Protocol):
     def check(self) -> None:
         """Look whether its files are still those it was opened on: raises `StoreCorrupt` when the database was removed
         or replaced, `DataDirLocked` when its folder's lock was. Then no write goes well any more."""
-        ...
+
+    def damaged_rows(self) -> AsyncIterator[StoreCorrupt]:
+        """Look over every row, in steps that let others read; a refusal for each that is not what was written."""
 
     async def aclose(self) -> None: ...

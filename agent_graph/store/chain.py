@@ -80,7 +80,7 @@ def first_damaged(events: Iterable[Stored], *, count: int, head: str, first: int
     The log is whole from event `first` on; what was before is not looked at. Where two neighbours do not fit, the
     event that does not fit its other neighbour either is the changed one.
     """
-    links = [_link(seq, stored) for seq, stored in enumerate(events, first)]
+    links = [link(seq, stored) for seq, stored in enumerate(events, first)]
     found = _first_damaged(links, count=count - first, head=head, whole=first == 0)
     return None if found is None else first + found
 
@@ -124,7 +124,7 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _link(seq: int, stored: Stored) -> tuple[str, str | None]:
+def link(seq: int, stored: Stored) -> tuple[str, str | None]:
     """An event's hash and its ``prev``; None when it cannot be read or is not the event that belongs here."""
     try:
         prev = read("", stored).body.get("prev") if stored[0] == seq else None

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent_graph.store import chain, outbox, runs
+from agent_graph.store import chain, logs, outbox, row_seals
 from agent_graph.store.base import Telling
 from agent_graph.store.connection import Mode, connect, disconnect, on_thread, tune_reader
 from agent_graph.store.migrate import inspect, schema_version
@@ -36,12 +36,14 @@ class Examined:
     """(run, seq) of the first event of a run that is not what was written."""
     newest_ms: int = 0
     """The latest time of any run."""
+    rows: tuple[tuple[str, str], ...] = ()
+    """(table, name) of rows that are not what was written."""
     told: tuple[Telling, ...] = ()
     """How telling the outside stands."""
 
 
-async def examine(path: Path, *, full: bool, owned: bool) -> Examined:
-    """Check the file, then the chain of events of every run.
+async def examine(path: Path, *, full: bool, owned: bool, ring: row_seals.Ring | None = None) -> Examined:
+    """Check the file, then the chain of events of every run, and the seals over rows with the keys of `ring`.
 
     `full` compares every index with its table; else each page is looked at by itself. `owned` says that a process
     writes to the database meanwhile. Raises `StoreForeign`, `StoreNewer`, and `StoreCorrupt` or `StoreUnusable` when
@@ -54,6 +56,7 @@ async def examine(path: Path, *, full: bool, owned: bool) -> Examined:
             connection = await connect(path, mode=mode)
             opened.push_async_callback(disconnect, connection)
             await on_thread(connection, tune_reader)
+            await on_thread(connection, partial(row_seals.register, seals=row_seals.RowSeals(ring)))
             return await on_thread(connection, partial(_examine, path, full))
     except sqlite3.Error as error:
         raise store_error(error, path) from error
@@ -70,14 +73,15 @@ def _examine(path: Path, full: bool, connection: sqlite3.Connection) -> Examined
     damaged, count, events = [], 0, 0
     for run_no, run_id, first, seq, head in connection.execute(RUNS).fetchall():
         count, events = count + 1, events + seq - first
-        stored = runs.stored(run_no, connection)
+        stored = logs.stored(run_no, connection)
         found = chain.first_damaged(stored, first=first, count=seq, head=head)
         if found is not None:
             damaged.append((run_id, found))
     (newest,) = connection.execute(NEWEST).fetchone()
     return Examined(
-        schema, path.stat().st_size, count, events, faults, tuple(damaged), newest or 0, outbox.states(connection)
-    )
+        schema, path.stat().st_size, count, events, faults, tuple(damaged), newest if isinstance(newest, int) else 0,
+        tuple(row_seals.damaged_rows(connection)), outbox.states(connection),
+    )  # fmt: skip
 
 
 def _faults(connection: sqlite3.Connection, *, full: bool) -> tuple[str, ...]:

@@ -35,9 +35,9 @@ def _latest(run_id: str, connection: sqlite3.Connection) -> Snapshot:
             run_id=run_id,
             events=place.seq,
         )
-    count, kept, data = found
+    count, kept, data, holds = found
     digest = hashlib.sha256(data).hexdigest()
-    if digest != kept or not 0 < count <= place.seq:
+    if not holds or digest != kept or not 0 < count <= place.seq:
         raise damaged(run_id, count - 1, "its bytes are not those that were written")
     try:
         return Snapshot(run_id, count - 1, f"sha256:{digest}", len(data), place.seq, zlib.decompress(data))

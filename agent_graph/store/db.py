@@ -22,6 +22,7 @@ from agent_graph.errors import AgentGraphError, StoreUnusable
 from agent_graph.store.base import AlreadyAnswered
 from agent_graph.store.connection import WAIT, Job, Synchronous, T, disconnect, on_thread
 from agent_graph.store.guard import Guard
+from agent_graph.store.row_seals import RowSeals
 from agent_graph.store.sqlite_errors import is_busy, store_error
 
 _TURN_S: Final = 0.001
@@ -47,10 +48,12 @@ class Database:
 
     def __init__(
         self, writer: aiosqlite.Connection, *, reader: aiosqlite.Connection, path: Path | None,
-        synchronous: Synchronous, guard: Guard | None = None,
+        synchronous: Synchronous, seals: RowSeals, guard: Guard | None = None,
     ) -> None:  # fmt: skip
         self.path = path
         self.guard = guard
+        self.seals = seals
+        """Over its rows."""
         self._quick = synchronous == "normal"
         """A commit waits for no disk."""
         self._in_use = threading.Lock()

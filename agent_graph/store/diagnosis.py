@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.errors import AgentGraphError
 from agent_graph.store.base import Finding
 from agent_graph.store.check import Examined, examine
 from agent_graph.store.folder import check_folder, file_system, free_bytes
 from agent_graph.store.lock import SILENT_MS, had_database, locked, owner_of, silence_ms
 from agent_graph.store.migrate import schema_version
+from agent_graph.store.row_seals import Ring
 from agent_graph.store.sqlite import check_not_gone
 
 LITTLE_ROOM_BYTES: Final = 256 * 2**20
@@ -51,7 +52,9 @@ def clock(now_ms: int, *, newest_ms: int) -> Finding:
     return Finding("clock", "ok", now, details)
 
 
-async def store(folder: Path, name: str, *, full: bool, now_ms: int, tells: JsonObject) -> tuple[list[Finding], int]:
+async def store(
+    folder: Path, name: str, *, full: bool, now_ms: int, tells: JsonObject, ring: Ring | None = None
+) -> tuple[list[Finding], int]:
     """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none); `tells` is what
     the settings say about who is told outside."""
     if not _is_there(folder):
@@ -69,7 +72,7 @@ async def store(folder: Path, name: str, *, full: bool, now_ms: int, tells: Json
     if not _is_there(folder / name):
         return [*found, Finding("database", "ok", "none yet")], 0
     try:
-        examined = await examine(folder / name, full=full, owned=owner is not None)
+        examined = await examine(folder / name, full=full, owned=owner is not None, ring=ring)
     except AgentGraphError as refusal:
         return [*found, _unsound("database", refusal)], 0
     found += _database(examined, full=full)
@@ -141,6 +144,7 @@ def _database(examined: Examined, *, full: bool) -> list[Finding]:
         found.append(Finding("events", "unsound", said, details))
     else:
         found.append(Finding("events", "ok", f"{examined.events} of {examined.runs} runs hold together", details))
+    found.append(_rows(examined))
     return found
 
 
@@ -161,3 +165,12 @@ def _told(examined: Examined, tells: JsonObject) -> Finding:
             text += "; the settings name none any more"
         said.append(text)
     return Finding("notices", "warning" if trouble else "ok", "; ".join(said), details)
+
+
+def _rows(examined: Examined) -> Finding:
+    rows: list[JsonValue] = [{"table": table, "row": name} for table, name in examined.rows]
+    if not rows:
+        return Finding("rows", "ok", "each is what was written", {"damaged": []})
+    table, name = examined.rows[0]
+    said = f"STORE_CORRUPT: the row of {name} in {table} is not what was written ({len(rows)} rows in all)"
+    return Finding("rows", "unsound", said, {"damaged": rows})

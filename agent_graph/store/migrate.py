@@ -6,6 +6,7 @@ of the last one applied.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from functools import cache
@@ -13,12 +14,18 @@ from pathlib import Path
 from typing import Final
 
 from agent_graph.errors import StoreForeign, StoreNewer
+from agent_graph.store import row_seals
 from agent_graph.store.db import BEGIN_WRITE, COMMIT, ROLLBACK
 from agent_graph.store.sqlite_errors import corrupt
+
+log = logging.getLogger(__name__)
 
 APPLICATION_ID: Final = 0x41475248
 """Written into the header of every database of ours (the letters AGRH)."""
 
+SEALED_SINCE: Final = 12
+"""The migration with which rows began to be sealed."""
+_CONTENT: Final = "UPDATE graph_versions SET content = ? WHERE version_no = ?"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _FULL_CHECK_BYTES: Final = 64 * 2**20
 
@@ -66,6 +73,8 @@ def migrate(path: Path | None, connection: sqlite3.Connection) -> bool:
             if number > version:
                 for statement in _statements(file.read_text(encoding="utf-8")):
                     connection.execute(statement)
+        if 0 < version < SEALED_SINCE:
+            _seal(connection)
         if version < schema_version():  # else nothing is written: a full disk can still be opened
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {schema_version()}")
@@ -79,6 +88,16 @@ def migrate(path: Path | None, connection: sqlite3.Connection) -> bool:
 def settle_schema(connection: sqlite3.Connection) -> None:
     """Move a new schema from the write-ahead log into the file: losing the log must not lose whose file it is."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _seal(connection: sqlite3.Connection) -> None:
+    """What was there before there were seals is taken for what was written: nothing says otherwise."""
+    for row_no, spec, compiled in connection.execute(
+        "SELECT version_no, spec, compiled FROM graph_versions"
+    ).fetchall():
+        connection.execute(_CONTENT, (row_seals.content(spec, compiled), row_no))
+    count = row_seals.seal_all(connection)
+    log.warning("the database was made before rows were sealed: its %d seals are over what was found in it", count)
 
 
 @cache

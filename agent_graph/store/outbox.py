@@ -5,38 +5,48 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from agent_graph.store import row_seals
 from agent_graph.store.base import Notice, Pending, Telling
 from agent_graph.store.columns import json_object, json_text
 from agent_graph.store.db import Database
 
 # one more to tell
-KEEP: Final = "INSERT INTO outbox (target, notice_id, at_ms, body) VALUES (?, ?, ?, ?)"
-# the first whose moment has come
-DUE: Final = """
+KEEP: Final = """
+INSERT INTO outbox (target, notice_id, at_ms, body, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('outbox.row_seal', ?1, ?2, ?3, ?4, 0, 0))"""
+# the first whose moment has come; one that is not what was written is never told
+DUE: Final = f"""
 SELECT notice_no, notice_id, at_ms, body, tries FROM outbox WHERE target = ? AND next_at_ms <= ?
-ORDER BY notice_no LIMIT 1"""
+AND {row_seals.holds("outbox")} ORDER BY notice_no LIMIT 1"""
 # the moment of the next
-NEXT: Final = "SELECT min(next_at_ms) FROM outbox WHERE target = ?"
+NEXT: Final = f"SELECT min(next_at_ms) FROM outbox WHERE target = ? AND {row_seals.holds('outbox')}"
 # gone from the list, for good or ill
 TAKE: Final = "DELETE FROM outbox WHERE notice_no = ?"
-LATER: Final = "UPDATE outbox SET tries = tries + 1, next_at_ms = ? WHERE notice_no = ?"
+LATER: Final = f"""
+UPDATE outbox SET tries = tries + 1, next_at_ms = ?1,
+    row_seal = {row_seals.resealing("outbox", {"tries": "outbox.tries + 1", "next_at_ms": "?1"})}
+WHERE notice_no = ?2"""
 # all but the so many newest
 TRIM: Final = """
 DELETE FROM outbox WHERE target = ?1 AND notice_no <= (
     SELECT notice_no FROM outbox WHERE target = ?1 ORDER BY notice_no DESC LIMIT 1 OFFSET ?2)"""
 # what came of it
 TOLD: Final = """
-INSERT INTO told VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (target) DO UPDATE
+INSERT INTO told VALUES (?, ?, ?, ?, ?, ?, '') ON CONFLICT (target) DO UPDATE
 SET delivered = delivered + excluded.delivered, given_up = given_up + excluded.given_up,
     delivered_at_ms = coalesce(excluded.delivered_at_ms, delivered_at_ms),
     failed_at_ms = coalesce(excluded.failed_at_ms, failed_at_ms),
     failure = CASE WHEN excluded.failed_at_ms IS NULL THEN failure ELSE excluded.failure END"""
+# whether what is known of a target is what was written, and the seal over what it has become
+HOLDS: Final = f"SELECT {row_seals.holds('told')} FROM told WHERE target = ?"
+SEAL: Final = f"UPDATE told SET row_seal = {row_seals.seal('told')} WHERE target = ?"
 # how each target stands
-STATES: Final = """
+STATES: Final = f"""
 SELECT target, (SELECT count(*) FROM outbox AS o WHERE o.target = every.target), coalesce(delivered, 0),
-    coalesce(given_up, 0), delivered_at_ms, failed_at_ms, coalesce(failure, '')
+    coalesce(given_up, 0), delivered_at_ms, failed_at_ms, coalesce(failure, ''),
+    told.target IS NULL OR {row_seals.holds("told")}
 FROM (SELECT target FROM told UNION SELECT DISTINCT target FROM outbox) AS every LEFT JOIN told USING (target)
 ORDER BY target"""
 
@@ -73,7 +83,22 @@ def keep(notices: Sequence[Notice], connection: sqlite3.Connection) -> None:
 
 def states(connection: sqlite3.Connection) -> tuple[Telling, ...]:
     """How each target stands that was ever to be told anything."""
-    return tuple(Telling(*row) for row in connection.execute(STATES))
+    return tuple(map(_state, connection.execute(STATES)))
+
+
+def _state(columns: tuple[Any, ...]) -> Telling:
+    *known, holds = columns
+    if holds:
+        return Telling(*known)
+    return Telling(str(known[0]), int(known[1]), 0, 0, None, 0, "STORE_CORRUPT: its counts are not what was written")
+
+
+def _told(values: tuple[Any, ...], connection: sqlite3.Connection) -> None:
+    target = values[:1]
+    before = connection.execute(HOLDS, target).fetchone()
+    connection.execute(TOLD, values)
+    if before is None or before[0]:  # what was wrong before does not become right
+        connection.execute(SEAL, target)
 
 
 def _due(target: str, now_ms: int, connection: sqlite3.Connection) -> Pending | int | None:
@@ -87,7 +112,7 @@ def _due(target: str, now_ms: int, connection: sqlite3.Connection) -> Pending | 
 
 def _delivered(target: str, number: int, at_ms: int, connection: sqlite3.Connection) -> None:
     if connection.execute(TAKE, (number,)).rowcount:
-        connection.execute(TOLD, (target, 1, 0, at_ms, None, ""))
+        _told((target, 1, 0, at_ms, None, ""), connection)
 
 
 def _failed(
@@ -99,4 +124,4 @@ def _failed(
     else:
         connection.execute(LATER, (next_at_ms, number))
     given_up += connection.execute(TRIM, (target, most)).rowcount
-    connection.execute(TOLD, (target, 0, given_up, None, at_ms, why))
+    _told((target, 0, given_up, None, at_ms, why), connection)

@@ -9,6 +9,7 @@ import sqlite3
 from functools import partial
 from typing import Any, Final
 
+from agent_graph.store import row_seals
 from agent_graph.store.base import Outcome, RunRow
 from agent_graph.store.db import Database
 
@@ -20,24 +21,34 @@ VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT (graph_id, graph_version, s
 SET runs = runs + 1, llm_calls = llm_calls + excluded.llm_calls, tokens = tokens + excluded.tokens,
     token_runs = token_runs + excluded.token_runs, wall_clock_ms = wall_clock_ms + excluded.wall_clock_ms,
     first_at_ms = min(first_at_ms, excluded.first_at_ms), last_at_ms = max(last_at_ms, excluded.last_at_ms)"""
+# whether what was counted so far is what was written, and the seal over what it has become
+WHICH: Final = "graph_id = ?1 AND graph_version = ?2 AND status = ?3 AND code = ?4"
+HOLDS: Final = f"SELECT {row_seals.holds('outcomes')} FROM outcomes WHERE {WHICH}"
+SEAL: Final = f"UPDATE outcomes SET row_seal = {row_seals.seal('outcomes')} WHERE {WHICH}"
+# whether some origin is not what was written: then nobody can say which counts belong to what
+DAMAGED_ORIGIN: Final = (
+    f"SELECT graph_id || ' ' || graph_version FROM origins WHERE NOT {row_seals.holds('origins')} LIMIT 1"
+)
+DAMAGED: Final = f"SELECT graph_id, graph_version FROM outcomes WHERE NOT {row_seals.holds('outcomes')}"
 # says of which template a version was made; the last word holds
 ORIGIN: Final = """
-INSERT INTO origins (graph_id, graph_version, template_id, template_version) VALUES (?, ?, ?, ?)
+INSERT INTO origins (graph_id, graph_version, template_id, template_version, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('origins.row_seal', ?1, ?2, ?3, ?4))
 ON CONFLICT (graph_id, graph_version) DO UPDATE
-SET template_id = excluded.template_id, template_version = excluded.template_version"""
-COLUMNS: Final = """
-n.graph_id, n.graph_version, n.status, n.code, n.runs, n.llm_calls, n.tokens, n.token_runs, n.wall_clock_ms,
-n.first_at_ms, n.last_at_ms"""
+SET template_id = excluded.template_id, template_version = excluded.template_version, row_seal = excluded.row_seal"""
+COLUMNS: Final = f"""
+graph_id, graph_version, status, code, runs, llm_calls, tokens, token_runs, wall_clock_ms, first_at_ms, last_at_ms,
+{row_seals.holds("outcomes")}"""
 # what came of the graphs made of a template
 OF_TEMPLATE: Final = """
-SELECT {columns}, o.template_version FROM origins AS o JOIN outcomes AS n USING (graph_id, graph_version)
-WHERE o.template_id = ? ORDER BY o.template_version, n.graph_id, n.graph_version, n.status, n.code"""
+SELECT {columns}, template_version FROM origins JOIN outcomes USING (graph_id, graph_version)
+WHERE template_id = ? ORDER BY template_version, graph_id, graph_version, status, code"""
 # what came of the current versions of graphs that were made of none
 OF_OWN: Final = """
-SELECT {columns}, '' FROM graphs AS g JOIN outcomes AS n USING (graph_id, graph_version)
-WHERE NOT g.hidden AND NOT EXISTS (
-    SELECT 1 FROM origins AS o WHERE o.graph_id = g.graph_id AND o.graph_version = g.graph_version)
-ORDER BY n.graph_id, n.status, n.code"""
+SELECT {columns}, '' FROM graphs JOIN outcomes USING (graph_id, graph_version)
+WHERE NOT hidden AND NOT EXISTS (
+    SELECT 1 FROM origins AS o WHERE o.graph_id = graphs.graph_id AND o.graph_version = graphs.graph_version)
+ORDER BY graph_id, status, code"""
 
 
 class SqliteOutcomes:
@@ -49,14 +60,39 @@ class SqliteOutcomes:
         self._database = database
 
     async def of_template(self, template_id: str) -> tuple[Outcome, ...]:
-        return await self._database.read(partial(_select, OF_TEMPLATE, (template_id,)))
+        return await self._database.read(partial(_of_template, template_id))
 
     async def of_own_graphs(self) -> tuple[Outcome, ...]:
-        return await self._database.read(partial(_select, OF_OWN, ()))
+        return await self._database.read(_own)
 
 
 def _select(sql: str, values: tuple[Any, ...], connection: sqlite3.Connection) -> tuple[Outcome, ...]:
-    return tuple(Outcome(*row) for row in connection.execute(sql.format(columns=COLUMNS), values))
+    damaged = connection.execute(DAMAGED_ORIGIN).fetchone()
+    if damaged is not None:
+        raise row_seals.damaged("origins", str(damaged[0]))
+    return tuple(map(_outcome, connection.execute(sql.format(columns=COLUMNS), values)))
+
+
+def _own(connection: sqlite3.Connection) -> tuple[Outcome, ...]:
+    """With every count that is damaged, whatever graph it now seems to be of."""
+    found = [one for one in _select(OF_OWN, (), connection) if not one.damaged]
+    rows = connection.execute(DAMAGED).fetchall()
+    return (*found, *(_outcome((graph_id, version, False, "")) for graph_id, version in rows))
+
+
+def _of_template(template_id: str, connection: sqlite3.Connection) -> tuple[Outcome, ...]:
+    rows = connection.execute(DAMAGED).fetchall()
+    if rows:  # it may be one of this template's
+        raise row_seals.damaged("outcomes", " ".join(map(str, rows[0])))
+    return _select(OF_TEMPLATE, (template_id,), connection)
+
+
+def _outcome(columns: tuple[Any, ...]) -> Outcome:
+    *counted, holds, template_version = columns
+    if holds:
+        return Outcome(*[*counted, template_version])
+    named = (str(counted[0]), str(counted[1]))
+    return Outcome(*named, "failed", "", 0, 0, 0, 0, 0, 0, 0, template_version, damaged=True)
 
 
 def count(run: RunRow, connection: sqlite3.Connection) -> None:
@@ -67,6 +103,8 @@ def count(run: RunRow, connection: sqlite3.Connection) -> None:
     ended_ms = run.created_at_ms if run.finished_at_ms is None else run.finished_at_ms
     began_ms = ended_ms if run.started_at_ms is None else run.started_at_ms
     code = str((run.error or {}).get("code", "")) if run.status == "failed" else ""
+    which = (run.graph_id, run.graph_version, run.status, code)
+    before = connection.execute(HOLDS, which).fetchone()
     connection.execute(
         COUNT,
         (
@@ -74,3 +112,5 @@ def count(run: RunRow, connection: sqlite3.Connection) -> None:
             int(known), max(0, ended_ms - began_ms), ended_ms, ended_ms,
         ),
     )  # fmt: skip
+    if before is None or before[0]:  # what was wrong before does not become right
+        connection.execute(SEAL, which)

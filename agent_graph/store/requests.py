@@ -7,14 +7,17 @@ from functools import partial
 from typing import Final
 
 from agent_graph.errors import IdempotencyConflict
+from agent_graph.store import row_seals
 from agent_graph.store.base import AlreadyAnswered, Answered
 from agent_graph.store.columns import json_object, json_text
 from agent_graph.store.db import Database
 
 # what was answered under a key
-FIND: Final = "SELECT request_digest, answer, run_id FROM requests WHERE key = ?"
+FIND: Final = f"SELECT request_digest, answer, run_id, {row_seals.holds('requests')} FROM requests WHERE key = ?"
 # takes a key for good
-RESERVE: Final = "INSERT INTO requests (key, request_digest, answer, run_id) VALUES (?, ?, ?, ?)"
+RESERVE: Final = """
+INSERT INTO requests (key, request_digest, answer, run_id, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('requests.row_seal', ?1, ?2, ?3, ?4))"""
 
 
 class SqliteRequests:
@@ -33,7 +36,9 @@ def find(key: str, connection: sqlite3.Connection) -> Answered | None:
     row = connection.execute(FIND, (key,)).fetchone()
     if row is None:
         return None
-    request_digest, answer, run_id = row
+    request_digest, answer, run_id, holds = row
+    if not holds:
+        raise row_seals.damaged("requests", key)
     return Answered(key, request_digest, json_object(answer), run_id or "")
 
 

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.store import outbox
+from agent_graph.store import outbox, row_seals
 from agent_graph.store.base import Answered, Ended, Notice, Space
 from agent_graph.store.columns import json_text
 from agent_graph.store.db import Database
+from agent_graph.store.logs import event_number
 from agent_graph.store.outcomes import count
 from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.run_rows import find_row
-from agent_graph.store.runs import event_number
 
 STEP_PAGES: Final = 512
 """Pages given back in one transaction: commits pass between two steps."""
@@ -42,16 +42,21 @@ TAKE_APPROVALS: Final = "DELETE FROM approvals WHERE run_no = ?"
 TAKE_ANSWERS: Final = "DELETE FROM answers WHERE run_no = ?"
 TAKE_CITATIONS: Final = "DELETE FROM witness_uses WHERE run_no = ?"
 # says of the row that is left where its events would begin
-MARK: Final = "UPDATE runs SET first_seq = seq WHERE run_no = ?"
+MARK: Final = f"""
+UPDATE runs SET first_seq = seq, made_seal = {row_seals.resealing("runs", {"first_seq": "runs.seq"}, "made_seal")}
+WHERE run_no = ?"""
 # takes the row, and with it the answers under idempotency keys
 FORGET: Final = "DELETE FROM runs WHERE run_no = ?"
 
 # ends a run by its row alone
-WRITE_OFF: Final = """
-UPDATE runs SET status = 'cancelled', error = ?, finished_at_ms = ?
-WHERE run_id = ? AND status NOT IN ('completed', 'failed', 'cancelled')"""
+WRITE_OFF: Final = f"""
+UPDATE runs SET status = 'cancelled', error = ?1, finished_at_ms = ?2,
+    row_seal = {row_seals.resealing("runs", {"status": "'cancelled'", "error": "?1", "finished_at_ms": "?2"})}
+WHERE run_id = ?3 AND status NOT IN ('completed', 'failed', 'cancelled')"""
 # its approvals can be decided no longer
-WITHDRAW: Final = "UPDATE approvals SET status = 'withdrawn' WHERE run_no = ? AND status = 'pending'"
+WITHDRAW: Final = f"""
+UPDATE approvals SET status = 'withdrawn', row_seal = {row_seals.resealing("approvals", {"status": "'withdrawn'"})}
+WHERE run_no = ? AND status = 'pending'"""
 
 
 class _Pages(NamedTuple):

@@ -30,6 +30,8 @@ class GraphRow:
     compiled: JsonObject = field(default_factory=dict)
     origin: tuple[str, str] | None = None
     """Id and version of the template it is made of; read back by nothing but `OutcomeStore`."""
+    damaged: bool = False
+    """It is not what was written, and only its id and version are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class RunRow:
     """The authenticated one who started it, "" for the local user. Only the commit that makes the run looks at it."""
     forked_from: JsonObject = field(default_factory=dict)
     """{run_id, seq} of what a fork begins with. Only the commit that makes the run looks at it, too."""
+    damaged: bool = False
+    """The row is not what was written, and only its id is told; `error` says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Outcome:
     last_at_ms: int
     template_version: str = ""
     """Of the template that was asked about."""
+    damaged: bool = False
+    """The row is not what was written: its counts are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,8 @@ class ApprovalRow:
     original: JsonValue = None
     """The subject before it was edited."""
     closed_at_ms: int | None = None
+    damaged: bool = False
+    """The row is not what was written, and only its id and its run's are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,8 @@ class TokenRow:
     created_at_ms: int
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
+    damaged: bool = False
+    """The row is not what was written; it lets nobody in."""
 
 
 @dataclass(frozen=True, slots=True)

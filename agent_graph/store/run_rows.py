@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_graph.errors import RunNotFound
+from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import RunNotFound, StoreCorrupt
+from agent_graph.store import row_seals
 from agent_graph.store.base import RunRow
 from agent_graph.store.columns import json_object, json_text, json_value, where
 from agent_graph.store.cursor import encode_cursor, number_of
 
 # runs as lists show them, newest first
-LIST: Final = """
+LIST: Final = f"""
 SELECT run_no, run_id, graph_id, graph_version, thread_id, status, seq, created_at_ms, started_at_ms, finished_at_ms,
-       wake_at_ms, pinned, first_seq, principal, forked_from, error, final_state, usage, budget
-FROM runs {where} ORDER BY run_no DESC LIMIT :fetched"""
+       wake_at_ms, pinned, first_seq, principal, forked_from, error, final_state, usage, budget,
+       {row_seals.holds("runs", "made_seal")} AND {row_seals.holds("runs")}
+FROM runs {{where}} ORDER BY run_no DESC LIMIT :fetched"""
 IS: Final = "run_id = :run_id"
 HAS_STATUS: Final = "status IN (SELECT value FROM json_each(:statuses))"
 OF_GRAPH: Final = "graph_id = :graph_id"
@@ -26,11 +29,14 @@ BEFORE: Final = "run_no < :before"
 
 
 def find_row(run_id: str, connection: sqlite3.Connection, *, principal: str = "") -> RunRow:
-    """The row of a run; raises `RunNotFound`, with `principal` also where another has started it."""
+    """The row of a run; raises `RunNotFound`, with `principal` also where another has started it, and `StoreCorrupt`
+    for one that is not what was written."""
     wanted = [IS, OF_PRINCIPAL] if principal else [IS]
     rows = _select(wanted, {"run_id": run_id, "principal": principal, "fetched": 1}, connection)
     if not rows:
         raise not_found(run_id)
+    if rows[0][1].damaged:
+        raise row_seals.damaged("runs", run_id)
     return rows[0][1]
 
 
@@ -60,7 +66,11 @@ def _select(
 
 
 def _row(columns: tuple[Any, ...]) -> RunRow:
-    *plain, wake_at_ms, pinned, first_seq, principal, forked, error, final_state, usage, budget = columns
+    *plain, wake_at_ms, pinned, first_seq, principal, forked, error, final_state, usage, budget, holds = columns
+    if not holds:
+        run_id = str(plain[0])
+        said: JsonObject = {"code": StoreCorrupt.code, "message": row_seals.damaged("runs", run_id).message}
+        return RunRow(run_id, "", "", "", "interrupted", 0, 0, error=said, damaged=True)
     return replace(
         RunRow(*plain),
         pinned=bool(pinned),

@@ -8,17 +8,18 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
-from agent_graph.store import approvals, chain, outbox, outcomes
-from agent_graph.store.base import TERMINAL, Commit, RunRow, StoredEvent
+from agent_graph.store import approvals, chain, outbox, outcomes, row_seals, witnesses
+from agent_graph.store.base import TERMINAL, Commit, RunRow, RunStatus, StoredEvent
 from agent_graph.store.columns import json_text
 from agent_graph.store.cursor import check_limit
 from agent_graph.store.db import Database
 from agent_graph.store.graphs import READ_VERSION, version_not_found
+from agent_graph.store.logs import Verified, event_number, stored
 from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.run_rows import find_row, list_rows, not_found
 from agent_graph.store.sealing import seal_of
@@ -52,44 +53,46 @@ _PLACES_KEPT: Final = 10_000
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 # makes a run
 CREATE: Final = """
-INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, status,
-                  run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, row_seal,
+                  status, run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from, made_seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        row_seal('runs.made_seal', ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0, 0))"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                budget = ?, wake_at_ms = ?
+                budget = ?, wake_at_ms = ?, row_seal = ?
 WHERE run_no = ? AND head = ?"""
 # the same, giving it another status
 ADVANCE_TO: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
-                budget = ?, wake_at_ms = ?, status = ?, seal = ?
+                budget = ?, wake_at_ms = ?, row_seal = ?, status = ?, seal = ?
 WHERE run_no = ? AND head = ?"""
 # appends an event
 APPEND: Final = "INSERT INTO events (event_no, body) VALUES (?, ?)"
-# the events of a run between two numbers, in order, as bytes: a damaged text could not be decoded
-EVENTS: Final = """
-SELECT event_no, CAST(body AS BLOB) FROM events WHERE event_no >= ? AND event_no < ? ORDER BY event_no LIMIT ?"""
 # replaces a run's snapshot
-SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data) VALUES (?, ?, ?, ?)"
+SNAPSHOT: Final = """
+INSERT OR REPLACE INTO snapshots (run_no, seq, digest, data, row_seal)
+VALUES (?1, ?2, ?3, ?4, row_seal('snapshots.row_seal', ?5, ?2, ?3))"""
 # a run's latest snapshot, as bytes whatever was done to it
-LATEST: Final = "SELECT seq, digest, CAST(data AS BLOB) FROM snapshots WHERE run_no = ?"
+LATEST: Final = f"""
+SELECT seq, digest, CAST(data AS BLOB), {row_seals.holds("snapshots")} FROM snapshots WHERE run_no = ?"""
 # how many runs have each status
-COUNTS: Final = "SELECT status, count(*) FROM runs GROUP BY status"
+COUNTS: Final = "SELECT status, count(*) FROM runs WHERE status IN (SELECT value FROM json_each(?)) GROUP BY status"
 # the same, of the runs one has started
-COUNTS_OF: Final = "SELECT status, count(*) FROM runs WHERE principal = ? GROUP BY status"
+COUNTS_OF: Final = """
+SELECT status, count(*) FROM runs WHERE status IN (SELECT value FROM json_each(?)) AND principal = ? GROUP BY status"""
 
 # the first event that is kept
 FIRST: Final = "SELECT first_seq FROM runs WHERE run_no = ?"
 # keeps a run from retention, or no longer
-PIN: Final = "UPDATE runs SET pinned = ? WHERE run_id = ? AND pinned <> ?"
+PIN: Final = f"""
+UPDATE runs SET pinned = ?1, made_seal = {row_seals.resealing("runs", {"pinned": "?1"}, "made_seal")}
+WHERE run_id = ?2 AND pinned <> ?1"""
 # a run that nobody can drive, although its log does not say so
-SET_ASIDE: Final = """
-UPDATE runs SET status = 'interrupted', error = ?
-WHERE run_id = ? AND status NOT IN ('completed', 'failed', 'cancelled')"""
-
-SEQ_BITS: Final = 32
-_ALL: Final = -1
+SET_ASIDE: Final = f"""
+UPDATE runs SET status = 'interrupted', error = ?1,
+    row_seal = {row_seals.resealing("runs", {"status": "'interrupted'", "error": "?1"})}
+WHERE run_id = ?2 AND status NOT IN ('completed', 'failed', 'cancelled')"""
 
 
 class SqliteRuns:
@@ -99,19 +102,21 @@ class SqliteRuns:
     waits for the disk. The database has the last word: a place that has changed is read and the events encoded anew.
     """
 
-    __slots__ = ("_aside", "_database", "_places")
+    __slots__ = ("_aside", "_database", "_places", "_verified")
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._places: dict[str, Place] = {}
+        self._verified = Verified()
         self._aside: dict[str, JsonObject] = {}
         """Runs that read ``interrupted`` with this error, where not even that could be written."""
 
     async def commit(self, commit: Commit) -> int:
         run_id = commit.run.run_id
         place = NOWHERE if commit.create else self._places.pop(run_id, None)
-        extension = _extend(commit, place) if place is not None and place.seq == commit.expected_seq else None
-        job = partial(write_commit, commit, extension)
+        rows = self._database.seals
+        extension = _extend(commit, place, rows) if place is not None and place.seq == commit.expected_seq else None
+        job = partial(write_commit, commit, extension, rows)
         there, weight = await self._database.write(job, brief=commit.snapshot is None)
         self._remember(run_id, there)
         self._aside.pop(run_id, None)
@@ -136,7 +141,9 @@ class SqliteRuns:
         return await self._database.read(partial(_load, run_id))
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
-        return await self._database.read(partial(_events, run_id, max(first_seq, 0), check_limit(limit)))
+        return await self._database.read(
+            partial(_events, run_id, self._verified, first_seq=max(first_seq, 0), limit=check_limit(limit))
+        )
 
     async def verify_chain(self, run_id: str) -> int | None:
         return await self._database.read(partial(_verify, run_id))
@@ -162,14 +169,13 @@ class SqliteRuns:
         return await self._database.read(partial(next_wake, passing_over))
 
     async def counts(self, *, principal: str = "") -> dict[str, int]:
-        query = (COUNTS_OF, (principal,)) if principal else (COUNTS,)
+        known = json_text([*get_args(RunStatus)])
+        query = (COUNTS_OF, (known, principal)) if principal else (COUNTS, (known,))
         return dict(await self._database.read(lambda connection: connection.execute(*query).fetchall()))
 
     async def pin(self, run_id: str, *, pinned: bool) -> bool:
         await self.get(run_id)
-        changed = await self._database.write(
-            lambda connection: connection.execute(PIN, (pinned, run_id, pinned)).rowcount
-        )
+        changed = await self._database.write(lambda connection: connection.execute(PIN, (int(pinned), run_id)).rowcount)
         return bool(changed)
 
     async def set_aside(self, run_id: str, error: JsonObject) -> None:
@@ -180,26 +186,31 @@ class SqliteRuns:
             self._aside[run_id] = error
 
 
-def _extend(commit: Commit, place: Place) -> Extension:
+def _extend(commit: Commit, place: Place, rows: row_seals.RowSeals) -> Extension:
     run, seq = commit.run, place.seq + len(commit.events)
     bodies, head = chain.encode(commit.events, seq=place.seq, head=place.head)
     error = None if run.error is None else json_text(run.error)
     final_state = json_text(run.final_state[0]) if run.final_state else None
     usage, budget = json_text(run.usage), json_text(run.budget) if run.budget else None
-    columns = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, budget, run.wake_at_ms)
+    moved = (seq, head, run.started_at_ms, run.finished_at_ms, error, usage, final_state, budget, run.wake_at_ms)
+    columns = (*moved, rows.make("runs.row_seal", run.run_id, run.status, *moved))
     return Extension(place, bodies, columns, head, seal_of(commit, seq, head))
 
 
-def write_commit(commit: Commit, extension: Extension | None, connection: sqlite3.Connection) -> tuple[Place, int]:
+def write_commit(
+    commit: Commit, extension: Extension | None, rows: row_seals.RowSeals, connection: sqlite3.Connection
+) -> tuple[Place, int]:
     """All of one commit, and the bytes of its events; whoever calls gives the transaction, and undoes it when this
     raises."""
     check_new(commit.answered, connection)
     if commit.create or extension is None or not _advance(commit.run, extension, connection):
         place = _place(commit, connection)
         if extension is None or extension.after != place:
-            extension = _extend(commit, place)
+            extension = _extend(commit, place, rows)
         if commit.create:
             place = place._replace(run_no=_create(commit.run, extension.columns, connection))
+            if len(commit.events) > 1:  # a fork holds what its origin cited
+                witnesses.hold(commit.run.run_id, commit.events, connection)
         else:
             _advance(commit.run, extension, connection)
     else:
@@ -211,7 +222,7 @@ def write_commit(commit: Commit, extension: Extension | None, connection: sqlite
         approvals.keep(approval, place.run_no, connection)
     if commit.snapshot is not None:
         data = zlib.compress(commit.snapshot, zlib.Z_BEST_SPEED)  # on the connection's thread: nobody waits for it
-        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(data), data))
+        connection.execute(SNAPSHOT, (place.run_no, seq, _digest(data), data, commit.run.run_id))
     if commit.run.status in TERMINAL and place.status not in TERMINAL:
         outcomes.count(commit.run, connection)
     if commit.notices:
@@ -259,12 +270,13 @@ def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connectio
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
+    find_row(run_id, connection)  # what its row says can be believed
     run_no, count, head, _ = existing(run_id, connection)
     if _first(run_no, connection):
         raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
     snapshot, first = None, 0
     found = connection.execute(LATEST, (run_no,)).fetchone()
-    if found is not None and found[1] == _digest(found[2]) and found[0] <= count:
+    if found is not None and found[3] and found[1] == _digest(found[2]) and found[0] <= count:
         first, snapshot = found[0], zlib.decompress(found[2])
     found_events = stored(run_no, connection, first_seq=first)
     for expected, (seq, _) in enumerate(found_events, start=first):
@@ -277,11 +289,17 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
     return snapshot, tuple(chain.event_of(run_id, event) for event, _ in events)
 
 
-def _events(run_id: str, first_seq: int, limit: int, connection: sqlite3.Connection) -> tuple[StoredEvent, ...]:
-    run_no, count, _, _ = existing(run_id, connection)
+def _events(
+    run_id: str, verified: Verified, connection: sqlite3.Connection, *, first_seq: int, limit: int
+) -> tuple[StoredEvent, ...]:
+    find_row(run_id, connection)  # what its row says can be believed
+    run_no, count, head, _ = existing(run_id, connection)
     if first_seq >= count:
         return ()
-    return tuple(chain.read(run_id, one) for one in stored(run_no, connection, first_seq=first_seq, limit=limit))
+    first = _first(run_no, connection)
+    return verified.page(
+        run_id, run_no, connection, count=count, head=head, first=first, first_seq=first_seq, limit=limit
+    )
 
 
 def _verify(run_id: str, connection: sqlite3.Connection) -> int | None:
@@ -300,18 +318,6 @@ def existing(run_id: str, connection: sqlite3.Connection) -> Place:
     if found is None:
         raise not_found(run_id)
     return Place(*found)
-
-
-def stored(run_no: int, connection: sqlite3.Connection, *, first_seq: int = 0, limit: int = _ALL) -> list[chain.Stored]:
-    """Events of the run with that number, from `first_seq` on."""
-    start = event_number(run_no, 0)
-    rows = connection.execute(EVENTS, (start + first_seq, event_number(run_no + 1, 0), limit))
-    return [(event_no - start, body) for event_no, body in rows]
-
-
-def event_number(run_no: int, seq: int) -> int:
-    """Where an event lies: the events of a run stand together, in order."""
-    return (run_no << SEQ_BITS) + seq
 
 
 def _digest(data: bytes) -> str:

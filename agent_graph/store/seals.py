@@ -11,8 +11,8 @@ from agent_graph.errors import RunPruned
 from agent_graph.store.base import SealedLog
 from agent_graph.store.columns import json_object, json_text
 from agent_graph.store.db import Database
+from agent_graph.store.logs import stored
 from agent_graph.store.run_rows import not_found
-from agent_graph.store.runs import stored
 
 # what a seal is of
 SEALED: Final = "SELECT run_no, status, finished_at_ms, seq, head, first_seq, seal FROM runs WHERE run_id = ?"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final, Literal
 import aiosqlite
 
 from agent_graph.errors import InvalidArgument, StoreCorrupt
+from agent_graph.store import row_seals
 from agent_graph.store.answers import SqliteAnswers
 from agent_graph.store.approvals import SqliteApprovals
 from agent_graph.store.checkpoints import SqliteCheckpoints
@@ -29,6 +31,7 @@ from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
 from agent_graph.store.retention import SqliteRetention
+from agent_graph.store.row_seals import NoSeals, Ring, RowSeals, register
 from agent_graph.store.runs import SqliteRuns
 from agent_graph.store.seals import SqliteSeals
 from agent_graph.store.sqlite_errors import store_error
@@ -69,6 +72,16 @@ class SqliteStore:
         if self.database.guard is not None:
             self.database.guard.check(now=True)
 
+    async def damaged_rows(self) -> AsyncIterator[StoreCorrupt]:
+        for table, column in row_seals.SEALED:
+            offset, more = 0, True
+            while more:
+                query = partial(row_seals.damaged_in, table, column, offset, limit=row_seals.STEP)
+                names, more = await self.database.read(query)
+                offset += row_seals.STEP
+                for name in names:
+                    yield row_seals.damaged(table, name)
+
     async def aclose(self) -> None:
         """Finish what is being written and close; no thread and no sidecar file is left."""
         await self.database.aclose()
@@ -81,12 +94,14 @@ class SqliteStore:
 
 
 async def open_store(
-    path: Path | Literal[":memory:"], *, synchronous: Synchronous = "full", lock: FolderLock | None = None
-) -> SqliteStore:
+    path: Path | Literal[":memory:"], *, synchronous: Synchronous = "full", lock: FolderLock | None = None,
+    ring: Ring | None = None,
+) -> SqliteStore:  # fmt: skip
     """Open the database file `path`, made with its folder if need be, or a new one in memory.
 
     `synchronous` "full" makes every commit survive a power cut, "normal" only the end of the process. With the folder's
-    `lock`, a database that an owner before this one had and that is gone is not made anew (`StoreCorrupt`). Raises
+    `lock`, a database that an owner before this one had and that is gone is not made anew (`StoreCorrupt`). Rows are
+    sealed with the keys of `ring`; without one by a plain digest. Raises
     `StoreUnusable`, `StoreForeign`, `StoreNewer`, `StoreCorrupt` (each leaves the file as it is), `StoreBusy`,
     `StoreFull`.
     """
@@ -96,7 +111,7 @@ async def open_store(
     try:
         if file is not None and lock is not None:
             check_not_gone(file, had_database=lock.had_database)
-        store = SqliteStore(await _open(file, synchronous, lock))
+        store = SqliteStore(await _open(file, synchronous, lock, ring))
         if lock is not None:
             lock.note_database()
         return store
@@ -116,35 +131,38 @@ def check_not_gone(path: Path, *, had_database: bool) -> None:
         )
 
 
-async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | None) -> Database:
+async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | None, ring: Ring | None) -> Database:
     """Each connection is made and set up in one go on its own thread: whoever starts the program waits for that."""
     if path is not None:
         if lock is None:  # else it was looked at to lock it
             prepare_folder(path.parent)
         place_file(path)
+    rows = NoSeals() if path is None else RowSeals(ring)
     async with AsyncExitStack() as opened:
-        writer = await _opened(opened, path, mode="rw", prepare=partial(_set_up, path, synchronous))
+        writer = await _opened(opened, path, mode="rw", prepare=partial(_set_up, path, synchronous, rows))
         reader = writer
         if path is not None:
-            reader = await _opened(opened, path, mode="ro", prepare=_tune_at_once)
+            reader = await _opened(opened, path, mode="ro", prepare=partial(_tune_at_once, rows))
         opened.pop_all()
     if path is None:
-        return MemoryDatabase(writer)
+        return MemoryDatabase(writer, seals=rows)
     guard = Guard(path, lock=None if lock is None else lock.path)
-    return Database(writer, reader=reader, path=path, synchronous=synchronous, guard=guard)
+    return Database(writer, reader=reader, path=path, synchronous=synchronous, guard=guard, seals=rows)
 
 
-def _set_up(path: Path | None, synchronous: Synchronous, connection: sqlite3.Connection) -> None:
+def _set_up(path: Path | None, synchronous: Synchronous, rows: RowSeals, connection: sqlite3.Connection) -> None:
     if path is not None:
         _inspect(path)
     tune(synchronous, connection)
+    register(connection, rows)
     if migrate(path, connection):
         settle_schema(connection)
 
 
-def _tune_at_once(connection: sqlite3.Connection) -> None:
+def _tune_at_once(rows: RowSeals, connection: sqlite3.Connection) -> None:
     """And read something: from then on the connection holds all its files, and can read when they are removed."""
     tune_reader(connection)
+    register(connection, rows)
     connection.execute(FIRST_LOOK).fetchone()
 
 

@@ -6,18 +6,24 @@ import sqlite3
 from dataclasses import replace
 from typing import Any, Final
 
+from agent_graph.store import row_seals
 from agent_graph.store.base import TokenRow
 from agent_graph.store.columns import json_text, strings
 from agent_graph.store.db import Database
 
 # keeps a new one
-ADD: Final = "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)"
+ADD: Final = """
+INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, row_seal('tokens.row_seal', ?1, ?2, ?3, ?4, ?5, ?6, ?7))"""
+COLUMNS: Final = f"""
+token_id, principal, digest, scopes, created_at_ms, expires_at_ms, revoked_at_ms, {row_seals.holds("tokens")}"""
 # all of them, oldest first
-LIST: Final = "SELECT * FROM tokens ORDER BY created_at_ms, token_id"
+LIST: Final = f"SELECT {COLUMNS} FROM tokens ORDER BY created_at_ms, token_id"
 # those by that id or of that principal which are not revoked
-LIVE: Final = "SELECT * FROM tokens WHERE (token_id = ?1 OR principal = ?1) AND revoked_at_ms IS NULL"
+LIVE: Final = f"SELECT {COLUMNS} FROM tokens WHERE (token_id = ?1 OR principal = ?1) AND revoked_at_ms IS NULL"
 # takes one back
-REVOKE: Final = "UPDATE tokens SET revoked_at_ms = ? WHERE token_id = ?"
+REVOKE: Final = f"""
+UPDATE tokens SET revoked_at_ms = ?1, row_seal = {row_seals.resealing("tokens", {"revoked_at_ms": "?1"})}
+WHERE token_id = ?2"""
 
 
 class SqliteTokens:
@@ -40,7 +46,7 @@ class SqliteTokens:
 
     async def find(self, token_id: str) -> TokenRow | None:
         if self._known is None:
-            self._known = {row.token_id: row for row in await self.list()}
+            self._known = {row.token_id: row for row in await self.list() if not row.damaged}
         return self._known.get(token_id)
 
     async def list(self) -> tuple[TokenRow, ...]:
@@ -59,5 +65,7 @@ def _revoke(name: str, at_ms: int, connection: sqlite3.Connection) -> tuple[Toke
 
 
 def _row(columns: tuple[Any, ...]) -> TokenRow:
-    token_id, principal, digest, scopes, *times = columns
+    token_id, principal, digest, scopes, *times, holds = columns
+    if not holds:
+        return TokenRow(str(token_id), "", "", (), 0, damaged=True)
     return TokenRow(token_id, principal, digest, strings(scopes), *times)

@@ -20,6 +20,7 @@ from agent_graph.core.sealing import Seal
 from agent_graph.store.base import TERMINAL, Commit, RunRow
 from agent_graph.store.connection import Job
 from agent_graph.store.db import Database, look, transact
+from agent_graph.store.row_seals import RowSeals
 from agent_graph.store.run_rows import find_row
 from agent_graph.store.runs import SqliteRuns, write_commit
 from agent_graph.store.sqlite_errors import store_error
@@ -32,8 +33,8 @@ MOST_PUT_OFF: Final = 20_000
 class MemoryDatabase(Database):
     """A database only this process has: every job runs where it is asked for, on the loop's own thread."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        super().__init__(connection, reader=connection, path=None, synchronous="normal")
+    def __init__(self, connection: aiosqlite.Connection, *, seals: RowSeals) -> None:
+        super().__init__(connection, reader=connection, path=None, synchronous="normal", seals=seals)
         self.put_off: Callable[[sqlite3.Connection], None] | None = None
         """Writes what was put off; done before any other job."""
 
@@ -142,7 +143,8 @@ class VolatileRuns(SqliteRuns):
     def _write_all(self, connection: sqlite3.Connection) -> None:
         for run_id, one in self._ahead.items():
             self._places.pop(run_id, None)
-            place, _ = write_commit(Commit(one.row, one.first, one.events, seal=one.seal), None, connection)
+            commit = Commit(one.row, one.first, one.events, seal=one.seal)
+            place, _ = write_commit(commit, None, self._memory.seals, connection)
             self._remember(run_id, place)
         self._ahead = {}
         self._memory.put_off = None

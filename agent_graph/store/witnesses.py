@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from agent_graph.core.events import Event, EvidenceChecked
 from agent_graph.errors import WitnessNotFound
 from agent_graph.store.base import Answered, WitnessRow
 from agent_graph.store.columns import json_text
@@ -89,6 +90,13 @@ def _cite(
             connection.execute(USE, (witness_id, run_id))
             found.append(row)
     return tuple(found)
+
+
+def hold(run_id: str, events: Sequence[Event], connection: sqlite3.Connection) -> None:
+    """Within the commit that makes a run of another's events: it holds what these cite."""
+    cited = {one["witness_id"] for event in events if isinstance(event.fact, EvidenceChecked)
+             for one in event.fact.witnesses}  # fmt: skip
+    connection.executemany(USE, [(witness_id, run_id) for witness_id in cited])
 
 
 def _idle(before_ms: int, going: str, connection: sqlite3.Connection) -> tuple[tuple[tuple[str, int], ...], int]:

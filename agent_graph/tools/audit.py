@@ -45,6 +45,9 @@ def _of(approval: Any) -> Iterator[tuple[int, JsonObject]]:
     def line(at_ms: int, what: str, **more: Any) -> tuple[int, JsonObject]:
         return at_ms, {"at": rfc3339(at_ms), **named, "what": what, **{k: v for k, v in more.items() if v}}
 
+    if approval.get("damaged"):  # there is nothing in it that can be believed
+        yield line(0, "damaged")
+        return
     edited = "original_subject" in approval
     asked = digest(approval["original_subject"]) if edited else approval["subject_digest"]
     yield line(approval["created_at_ms"], "opened", subject_digest=asked)

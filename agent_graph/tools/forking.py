@@ -76,7 +76,8 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
     point = _point(args, log)
     graph = await _graph(call, origin)
     begun: Any = log[0].fact
-    model = args.model or begun.model
+    last: Any = next((one.fact for one in reversed(log) if isinstance(one.fact, e.RunForked) and one.fact.model), begun)
+    model = args.model or last.model
     models = _models(args)
     budgets = None if args.budgets is None else check(parsed_object(args.budgets, deps.limits))
     held, policy = hold(
@@ -86,10 +87,10 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
     now_ms = deps.clock.now_ms()
     forker = forking.Forker(
         new_id(now_ms), call.caller.via, call.caller.client, call.caller.principal,
-        "" if call.caller.principal else local_user(), args.thread_id, model, bounds, policy,
+        "" if call.caller.principal else local_user(), args.thread_id, bounds, policy,
     )  # fmt: skip
     redactor = deps.supervisor.shell.redactor
-    changes = Changes(tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models)
+    changes = Changes(tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models, args.model)
     made = await asyncio.to_thread(
         forking.fork, graph, log, point, origin=origin, forker=forker, changes=changes, now_ms=now_ms
     )

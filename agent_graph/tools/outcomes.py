@@ -61,7 +61,7 @@ async def graph_template_candidates(call: Call[CandidatesParams]) -> JsonObject:
     deps, wanted = call.deps, call.args.state
     promoted = [str(made) for one in deps.catalog.templates.own.values() if (made := _metadata(one.spec).get(FROM))]
     found = outcomes.candidates(await deps.store.outcomes.of_own_graphs(), promoted)
-    rows: list[JsonValue] = [outcomes.shown(*one) for one in found if wanted in (one[0], "all")]
+    rows: list[JsonValue] = [outcomes.shown(*one) for one in found if wanted in (one[0], "all") or one[0] == "damaged"]
     room, fit = deps.limits.result_bytes - SPARE_BYTES, 0
     for row in rows:
         room -= size(row) + 1

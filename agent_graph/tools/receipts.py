@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.engine import receipts
-from agent_graph.errors import InvalidArgument, ReceiptDigestMismatch, ReceiptNotReady
+from agent_graph.errors import InvalidArgument, ReceiptDigestMismatch, ReceiptNotReady, StoreCorrupt
 from agent_graph.store.base import TERMINAL
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.params import Params, RunId
@@ -58,7 +58,10 @@ async def graph_run_receipt(call: Call[ReceiptParams]) -> JsonObject:
 async def issue(deps: Deps, run_id: str, *, bundled: bool = False) -> receipts.Issued:
     """The receipt of a run. Raises `RunNotFound`, `ReceiptNotReady`, `IntegrityKeyRequired`, `RunPruned` and
     `ReceiptIntegrityFailure`; then nothing of what is stored is shown."""
-    row = await deps.store.runs.get(run_id)
+    try:
+        row = await deps.store.runs.get(run_id)
+    except StoreCorrupt as damage:  # the caller may see it, and its row cannot be believed
+        raise receipts.changed(await deps.store.seals.of(run_id), deps.keys) from damage
     if row.status not in TERMINAL:
         message = f"run {run_id} is {row.status}: there is a receipt once it has ended (graph_run_wait)"
         raise ReceiptNotReady(message, run_id=run_id, status=row.status)

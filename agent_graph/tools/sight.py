@@ -6,7 +6,7 @@ cannot forget to ask; the store itself refuses another's run, with the words it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -100,6 +100,9 @@ class SeenStore:
 
     def check(self) -> None:
         self._store.check()
+
+    def damaged_rows(self) -> AsyncIterator[StoreCorrupt]:
+        raise _operators()
 
     async def aclose(self) -> None:
         raise _operators()

@@ -101,6 +101,8 @@ def _digest(secret: str) -> str:
 
 
 def _status(row: TokenRow, now_ms: int) -> str:
+    if row.damaged:
+        return "damaged"
     if row.revoked_at_ms is not None:
         return "revoked"
     return "expired" if row.expires_at_ms is not None and row.expires_at_ms <= now_ms else "valid"

@@ -12,6 +12,7 @@ from agent_graph.core.budgets import WALL_CLOCK
 from agent_graph.core.deciding import how_to_decide
 from agent_graph.core.events import FACTS
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import TERMINAL, ApprovalRow, GraphRow, RunRow, StoredEvent
 
 ATTEMPTS: Final = frozenset(name for name, fact in FACTS.items() if "attempt" in {field.name for field in fields(fact)})  # type: ignore[arg-type]  # every fact is a dataclass
@@ -25,10 +26,18 @@ def rfc3339(at_ms: int | None) -> str | None:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+CORRUPT: Final[JsonObject] = {
+    "code": StoreCorrupt.code, "message": "The row is not what this program wrote: see agent-graph doctor.",
+}  # fmt: skip
+"""What a list says of a row that is damaged, instead of what stands in it."""
+
+
 def graph_row(row: GraphRow) -> JsonObject:
+    """A graph in a list."""
     return {
         "graph_id": row.graph_id, "graph_version": row.graph_version, "description": row.description,
         "node_count": row.node_count, "edge_count": row.edge_count, "updated_at_ms": row.updated_at_ms,
+        **({"damaged": True, "error": CORRUPT} if row.damaged else {}),
     }  # fmt: skip
 
 
@@ -45,6 +54,8 @@ def run_row(row: RunRow) -> JsonObject:
         body["forked_from"] = row.forked_from
     if row.error is not None:
         body["error"] = row.error
+    if row.damaged:
+        body |= {"damaged": True, "error": CORRUPT}
     return body
 
 
@@ -105,7 +116,9 @@ def approval(row: ApprovalRow, *, console: str = "") -> JsonObject:
         body["decision"] = row.decision
     if row.closed_at_ms is not None:
         body["closed_at_ms"] = row.closed_at_ms
-    if row.status == "pending":
+    if row.damaged:
+        body |= {"damaged": True, "error": CORRUPT}
+    elif row.status == "pending":
         body["how_to_decide"] = way_to_decide(row, console=console)
     return body
 

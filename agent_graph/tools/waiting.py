@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import TERMINAL, ApprovalRow, RunRow
 from agent_graph.tools import views
 from agent_graph.tools.history import event_page
@@ -51,10 +52,14 @@ async def graph_run_wait(call: Call[WaitParams]) -> JsonObject:
     args, deps = call.args, call.deps
     seen = await see(call, args.run_id, until=args.until, cursor=args.cursor, timeout_ms=args.timeout_ms)
     row = seen.row
-    events, following = await event_page(
-        deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
-    )
     body = views.run(row, storage=deps.store.storage, now_ms=deps.clock.now_ms())
+    try:
+        events, following = await event_page(
+            deps, args.run_id, cursor=args.cursor, limit=100, max_bytes=deps.limits.result_bytes * 2 // 5
+        )
+    except StoreCorrupt as damage:  # how it ended can be told, and nothing of how it went
+        events, following = [], args.cursor
+        body["damaged"] = damage.message
     body["waiting_for"] = await waiting_for(deps, row, seen.pending)
     return {
         "run_id": row.run_id, "run": body, "terminal": row.status in TERMINAL, "timed_out": seen.timed_out,

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_graph.store import folder
+from agent_graph.engine.keys import open_keys
+from agent_graph.store import folder, row_seals
 from agent_graph.store.lock import lock_folder
 from tests.cli.terminal import TWO_STEPS, Done, Terminal
 from tests.fakes.ollama_server import Gate, OllamaServer, encoded, last_line, line, stream
@@ -151,10 +152,20 @@ def test_the_doctor_finds_nothing_wrong_with_what_is_sound(cli: Cli, graph_file:
     for arguments in (("--json",), ("--json", "--full")):
         done = cli("doctor", *arguments)
         assert (done.code, done.json["data"]["sound"], set(levels(done).values())) == (0, True, {"ok"})
-        assert list(levels(done)) == ["versions", "folder", "room", "owner", "database", "events", "clock", "model"]
+        assert list(levels(done)) == [
+            "versions",
+            "folder",
+            "room",
+            "owner",
+            "database",
+            "events",
+            "rows",
+            "clock",
+            "model",
+        ]
     assert {path.name: path.read_bytes() for path in data_dir.iterdir() if path.is_file()} == before
     said = cli("doctor").out.decode()
-    assert said.count("\n") == 8
+    assert said.count("\n") == 9
     assert "quick_check ok" in said
     assert set(levels(cli("doctor", "--json", "--data-dir", ":memory:"))) == {"versions", "clock", "model"}
 
@@ -165,8 +176,10 @@ def damage_a_page(path: Path) -> None:
     path.write_bytes(data[:page] + b"\xa5" * 4096 + data[page + 4096 :])
 
 
-def sql(path: Path, text: str) -> None:
+def sql(path: Path, text: str, seals: row_seals.RowSeals | None = None) -> None:
     with sqlite3.connect(path) as connection:
+        if seals is not None:
+            row_seals.register(connection, seals)
         connection.execute(text)
     connection.close()
 
@@ -185,6 +198,7 @@ DAMAGES = {
     "a changed event": (does("UPDATE events SET body = replace(body, 'fine', 'poor')"), "events", "STORE_CORRUPT"),
     "a lost event": (does("DELETE FROM events WHERE event_no % 7 = 3"), "events", "STORE_CORRUPT"),
     "a row of nothing": (does("UPDATE runs SET graph_version = 'none'"), "database", "STORE_CORRUPT"),
+    "a changed row": (does("UPDATE graphs SET updated_at_ms = 1"), "rows", "STORE_CORRUPT"),
     "a newer schema": (does("PRAGMA user_version = 999"), "database", "STORE_NEWER"),
     "another program's": (does("PRAGMA application_id = 7"), "database", "STORE_FOREIGN"),
 }
@@ -201,7 +215,8 @@ def test_an_unsound_store_exits_with_5_and_is_left_alone(
     before = path.read_bytes()
     done = cli("doctor", "--json")
     assert (done.code, done.json["data"]["sound"]) == (5, False)
-    (found,) = [each for each in done.json["data"]["findings"] if each["level"] == "unsound"]
+    found, *more = [each for each in done.json["data"]["findings"] if each["level"] == "unsound"]
+    assert [each["name"] for each in more] == (["rows"] if damage == "a row of nothing" else [])
     assert (found["name"], found["said"].split(":")[0]) == (name, code)
     assert cli("doctor").code == 5
     assert path.read_bytes() == before
@@ -211,7 +226,13 @@ def test_a_missing_host_a_wrong_clock_and_little_room_are_warnings(
     cli: Cli, graph_file: File, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(cli, graph_file)
-    sql(data_dir / "agent-graph.db", "UPDATE runs SET created_at_ms = created_at_ms + 100000000")
+    ahead = row_seals.sealing("runs", {"created_at_ms": "created_at_ms + 100000000"}, "made_seal")
+    keys = open_keys(data_dir, now_ms=0)
+    sql(
+        data_dir / "agent-graph.db",
+        f"UPDATE runs SET created_at_ms = created_at_ms + 100000000, made_seal = {ahead}",
+        row_seals.RowSeals(keys),
+    )
     monkeypatch.setattr("agent_graph.store.diagnosis.free_bytes", lambda folder: 1)
     monkeypatch.delenv("AGENT_GRAPH_SCRIPT")
     done = cli("doctor", "--json", "--provider", "ollama", "--ollama-host", "http://127.0.0.1:9")

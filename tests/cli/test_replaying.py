@@ -25,7 +25,12 @@ def test_a_replay_says_same_or_where_the_way_differs(cli: Cli, graph_file: File)
     verified = cli("replay", run_id, "--level", "verify", "--json").json["data"]
     assert verified["same"]
     assert cli("replay", run_id, "--level", "verify").out.split()[1:4] == [b"the", b"record", b"holds"]
-    assert cli("replay", run_id, "--level", "guess").err.startswith("INVALID_ARGUMENT")
+    for wrong in (["--level", "guess"], ["--level", "verify", "--graph", "x"], [run_id, "--level", "rerun"]):
+        assert cli("replay", run_id, *wrong).err.startswith("INVALID_ARGUMENT")
+    again = cli("replay", run_id, "--level", "rerun")
+    assert again.code == 0
+    assert "a new run" in again.err
+    assert len(cli("runs", "--json").json["data"]["runs"]) == 2
 
 
 def test_the_state_after_any_event_is_shown(cli: Cli, graph_file: File) -> None:

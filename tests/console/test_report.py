@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sqlite3
 from base64 import b64encode
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,3 +221,22 @@ def test_the_receipt_is_told_with_what_it_does_not_prove() -> None:
         assert said in page.text
     assert page.text.count(EVIL) == 2
     assert "script" not in {tag for tag, _ in page.elements}
+
+
+async def test_a_run_whose_record_was_changed_says_so_before_all_else(tmp_path: Path) -> None:
+    async with opened(folder=tmp_path) as deps:
+        tools = Tools(deps)
+        await tools.ok("graph_create", spec=keep())
+        run_id = (await tools.ended("keep", {"a": 1}))["run_id"]
+        html, told_of = await report(tools, run_id)
+        assert told_of.receipt["integrity"]["verified"]
+        assert "doubtful" not in html
+        with sqlite3.connect(tmp_path / "agent-graph.db") as connection:
+            changed = "UPDATE events SET body = replace(body, '\"a\":1', '\"a\":2')"
+            assert connection.execute(changed).rowcount > 0
+        connection.close()
+        html, told_of = await report(tools, run_id)
+    assert told_of.doubtful
+    page = Page(html)
+    assert "rely on none of it" in page.text
+    assert page.text.index("rely on none of it") < page.text.index("Result")

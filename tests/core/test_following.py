@@ -129,6 +129,8 @@ def test_a_changed_event_is_found() -> None:
         e.NodeRetried("g#1", {"code": "X", "message": "", "class": "timeout"}, 5, 1, "m"),
         e.BudgetRefused("max_nodes", 1, 1, firing="g#1"),
         e.ToolAnswered("g#1", "1", "", attempt=1),
+        e.ModelAnswered("g#1", {"text": "x"}),
+        e.EvidenceChecked("g#1"),
         e.RunFailed({"code": "X", "message": ""}),
     ],
     ids=lambda fact: str(fact.type),

@@ -14,13 +14,13 @@ import pytest
 from agent_graph.core import dsse, merkle
 from agent_graph.core import events as e
 from agent_graph.core.jsonvalue import canonical, canonical_text, digest
-from agent_graph.core.receipt import BUNDLE, integrity_of, receipt_of
+from agent_graph.core.receipt import BUNDLE, graphs_of, integrity_of, receipt_of
 from agent_graph.core.receipt_chain import NO_EVENT, chain_faults, links_of
 from agent_graph.core.receipt_check import check
 from agent_graph.core.receipt_file import check_file
 from agent_graph.core.receipt_leaves import Leaves, exact
 from agent_graph.core.receipt_seal import seal_body
-from agent_graph.core.sealing import Ed25519Pair, HmacKey
+from agent_graph.core.sealing import Ed25519Pair, HmacKey, Retired
 from tests.core.played import Played, accepted, compiled, gate, llm, plain, play, sub
 
 KEY = HmacKey(b"k" * 32)
@@ -52,8 +52,8 @@ def document(at: Played, *, bundle: bool = True, key: Any = KEY, late: bool = Fa
     made: Any = {"receipt": receipt, "integrity": integrity}
     if bundle:
         made["bundle"] = {
-            "kind": BUNDLE, "receipt": integrity["digest"], "graphs": [canonical_text(at.graph.spec)],
-            "events": stored,
+            "kind": BUNDLE, "receipt": integrity["digest"], "events": stored,
+            "graphs": [canonical_text(one.spec) for one in graphs_of(at.graph)],
         }  # fmt: skip
         integrity["bundle_digest"] = digest(made["bundle"])
     return json.loads(json.dumps(made))
@@ -414,7 +414,9 @@ def test_a_withheld_event_and_graph_are_counted_and_hold(whole: Any) -> None:
     made["bundle"]["graphs"] = [None]
     checked = check(forged(made), {KEY.key_id: KEY})
     assert (checked.faults, checked.authentic) == ((), True)
-    assert checked.notes == (f"{len(events)} of {len(events)} events are withheld: of them only the hash is there",)
+    of_events, of_graph = checked.notes
+    assert of_events.startswith(f"{len(events)} of {len(events)} events are withheld, by whoever passed the bundle on")
+    assert of_graph.startswith("a graph is withheld")
 
 
 # -- files and envelopes ---------------------------------------------------------------------------------------------
@@ -498,3 +500,39 @@ def test_a_leaf_names_the_sources_its_answer_cites_and_an_altered_name_is_notice
     assert checked.faults == ()
     made["receipt"]["leaves"][0]["evidence"][0]["digest"] = "sha256:2"
     assert check(made, {KEY.key_id: KEY}).faults != ()
+
+
+def test_what_a_retired_key_sealed_later_does_not_hold_and_the_rest_is_noted() -> None:
+    made = document(play(PAIR).answer_all())
+    at_ms = made["receipt"]["sealed"]["sealed_at_ms"]
+    assert found(made, {KEY.key_id: Retired(KEY, at_ms)}) == []
+    [note] = check(made, {KEY.key_id: Retired(KEY, at_ms)}).notes
+    assert f"was retired at {at_ms}" in note
+    early = {KEY.key_id: Retired(KEY, at_ms - 1)}
+    assert [place for place, _ in found(made, early)] == ["receipt.sealed"]
+    envelope = dsse.envelope(made["receipt"], KEY)
+    assert [fault.place for fault in dsse.check_envelope(envelope, early).faults] == ["receipt.sealed"]
+
+
+def test_an_envelope_says_of_its_receipt_what_the_receipt_alone_says() -> None:
+    late = document(play(PAIR).answer_all(), late=True)["receipt"]
+    assert "sealed late" in dsse.check_envelope(dsse.envelope(late, KEY), {KEY.key_id: KEY}).notes[0]
+    other = dsse.check_envelope(dsse.envelope({**late, "kind": "something-else"}, KEY), {KEY.key_id: KEY})
+    assert [fault.place for fault in other.faults] == ["receipt.kind"]
+    unsealed = {**late, "sealed": {**late["sealed"], "seal": "hmac-sha256:" + "0" * 64}}
+    broken = dsse.check_envelope(dsse.envelope(unsealed, KEY), {KEY.key_id: KEY})
+    assert [fault.place for fault in broken.faults] == ["receipt.sealed"]
+    listed = dsse.check_envelope(
+        dsse.envelope({**late, "sealed": {**late["sealed"], "late": 1}}, KEY), {KEY.key_id: KEY}
+    )
+    assert [fault.place for fault in listed.faults] == ["receipt.sealed.late"]
+
+
+def test_a_graph_that_is_withheld_is_told_and_a_leaf_of_no_event_is_named() -> None:
+    made = document(play(PAIR).answer_all())
+    made["bundle"]["graphs"] = [None] * len(made["bundle"]["graphs"])
+    made["integrity"]["bundle_digest"] = digest(made["bundle"])
+    checked = check(made, {KEY.key_id: KEY})
+    assert (checked.faults, "a graph is withheld" in checked.notes[0]) == ((), True)
+    made["receipt"]["leaves"][0]["seq"] = [1]
+    assert found(forged(made)) != []

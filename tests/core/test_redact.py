@@ -89,7 +89,7 @@ def test_a_text_that_only_speaks_of_secrets_stays(text: str) -> None:
 
 
 def test_numbers_schemas_pictures_and_named_values_are_told_apart() -> None:
-    picture = "data:image/png;base64,sk-abcdefghijklmnop1234"
+    picture = "data:image/png;base64,AKIAIOSFODNN7EXAMPLE"
     value: Any = {
         "password": {"type": "string", "minLength": 8}, "picture": picture, "secrets": 3, "pin": {"password": 1234},
         "headers": [{"name": "Cookie", "value": "id=abcdefgh"}, {"name": "Accept", "value": "text/html"}],
@@ -166,3 +166,10 @@ def test_a_long_text_is_looked_at_as_a_short_one_is() -> None:
     assert stream.piece('"secret": "' + long) == '"secret": "'
     assert stream.piece("x ") == ""
     assert stream.rest() == REDACTED
+
+
+@pytest.mark.parametrize(
+    "begun", ["data:image/ ", "data:image/png;base64,AAAA and then ", "data:image/png;base64,AAAA\n"]
+)
+def test_only_what_is_all_picture_is_passed_over(begun: str) -> None:
+    assert redact({"a": f"{begun}sk-abcdefghijklmnop1234"}) == {"a": f"{begun}[redacted]"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.engine.keys import open_keys
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from tests.engine.room import Json, Room, opened
-from tests.specs import llm, spec
+from tests.specs import llm, passthrough, spec
 
 SOURCE = "Größe: 12 m. The bridge opened in 1932."
 CITING = spec(
@@ -177,3 +178,19 @@ async def test_on_error_leads_on_where_a_node_cannot_prove_its_claims() -> None:
     async with opened(ScriptedModel(Citing([claim("wit-0")]))) as room:
         row = await room.run(graph)
         assert (row.status, row.final_state) == ("completed", ("MODEL_BAD_REPLY",))
+
+
+async def test_a_fork_takes_the_comparison_over_and_holds_the_source_too() -> None:
+    says = Citing([])
+    graph = spec(*CITING["nodes"], passthrough("after"), edges="cite>after after>END", name="forks")
+    async with opened(ScriptedModel(says)) as room:
+        import_module("agent_graph.tools.forking")
+        witness_id = await captured(room)
+        says.answers = [[claim(witness_id)]]
+        row = await room.run(graph, {"witness_id": witness_id})
+        made = await room.data("graph_run_fork", run_id=row.run_id, before="after")
+        fork = await room.ended(made["run_id"])
+        assert fork.status == "completed", fork.error
+        assert len(says.prompts) == 1
+        assert len(await room.facts(fork.run_id, e.EvidenceChecked)) == 1
+        assert await room.store.witnesses.idle(before_ms=2**53, going=[row.run_id]) == ((), 1)

@@ -61,6 +61,7 @@ async def test_what_a_front_says_first_is_what_the_server_says() -> None:
     assert _agrees(Path(proxy_facts.FILE), json.dumps(facts, indent=1) + "\n")
 
 
+@pytest.mark.timeout(60)  # a process of its own, on a busy machine
 @pytest.mark.parametrize("seed", ["0", "4711"])
 def test_another_process_says_it_to_the_byte(seed: str) -> None:
     told = subprocess.run(

@@ -7,6 +7,7 @@ made turn by turn, so that whatever else the machine does falls on all of them.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -16,7 +17,8 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ import httpx2
 from mcp import Client
 
 from tests.fakes.council import write_script
+from tests.mcp_server.process import initialize
 from tests.mcp_server.served import HEADERS, META, MODERN, client_of
 from tests.tools.specs import echo
 
@@ -92,6 +95,35 @@ async def lean(url: str, token: str) -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
+async def front(environ: dict[str, str]) -> AsyncIterator[Call]:
+    """A client that writes a line to its front and reads one; the front is a process of its own."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "agent_graph", "mcp", env=os.environ | environ,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1024 * 1024,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    writing, reading, numbers = process.stdin, process.stdout, itertools.count(1)
+
+    async def ask(body: dict[str, Any]) -> None:
+        writing.write(json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n")
+        if "id" in body:
+            answer = json.loads(await reading.readline())
+            assert "result" in answer, answer
+            assert not answer["result"].get("isError"), answer
+
+    async def call(tool: str, arguments: dict[str, Any]) -> None:
+        params = {"name": tool, "arguments": arguments}
+        await ask({"id": next(numbers), "method": "tools/call", "params": params})
+
+    for message in initialize():
+        await ask({name: value for name, value in message.items() if name != "jsonrpc"})
+    yield call
+    writing.close()
+    await process.communicate()
+
+
+@asynccontextmanager
 async def sdks(url: str, token: str, *, era: str = "auto") -> AsyncIterator[Call]:
     """The SDK's own client."""
     async with client_of(url, token, era=era) as client:
@@ -128,13 +160,14 @@ def quantiles(values: list[float]) -> dict[str, float]:
 
 
 async def compared(
-    connect: Any, *, clients: int, count: int, bare: str, ours: str, token: str
-) -> dict[str, dict[str, float]]:
-    """By tool: its quantiles in milliseconds."""
+    connect: Any, *, clients: int, count: int, bare: str, ours: str, token: str,
+    other: Callable[[], AbstractAsyncContextManager[Call]] | None = None,
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """By tool: its quantiles in milliseconds. `other` is how to come to our server, where that is another way."""
     async with AsyncExitStack() as opened:
         run_id = await prepared(ours, token)
         plain = [await opened.enter_async_context(connect(bare, token)) for _ in range(clients)]
-        full = [await opened.enter_async_context(connect(ours, token)) for _ in range(clients)]
+        full = [await opened.enter_async_context(other() if other else connect(ours, token)) for _ in range(clients)]
         calls = {
             "nothing": [(call, {}) for call in plain],
             "graph_run_get": [(call, {"run_id": run_id}) for call in full],
@@ -164,8 +197,13 @@ async def main(clients: int = CLIENTS, count: int = CALLS) -> None:
         arguments = ["-m", "agent_graph", "serve", "--port", "0"]
         token = made_token(environ)
         with server("-c", BARE) as bare, server(*arguments, environ=environ) as ours:
-            for name, connect in (("lean client", lean), ("client of the SDK", sdks)):
-                found = await compared(connect, clients=clients, count=count, bare=bare, ours=ours, token=token)
+            through = partial(front, environ)
+            for name, connect, other in (
+                ("lean client", lean, None), ("client of the SDK", sdks, None), ("a front each", lean, through),
+            ):  # fmt: skip
+                found = await compared(
+                    connect, clients=clients, count=count, bare=bare, ours=ours, token=token, other=other
+                )
                 print(f"{name}: {clients} clients, {count} calls of each tool")
                 for tool, values in found.items():
                     ratios = {q: values[q] / found["nothing"][q] for q in GOALS}

@@ -190,12 +190,17 @@ async def test_MC12_a_running_a_queued_and_a_waiting_run_tell_the_truth_after_a_
             assert later["data"]["gap"] is False
             assert [event["seq"] for event in later["data"]["events"]][:1] in ([], [cursor])
             assert (await server.tool(3, "graph_run_get", run_id=each))["ok"]
+        early = await server.tool(3, "graph_run_receipt", run_id=waiting)
+        assert early["error_code"] == "RECEIPT_NOT_READY"
         (gate,) = (await server.tool(4, "graph_approval_list"))["data"]["approvals"]
         assert gate["run_id"] == waiting
         for each in known:
             await server.tool(5, "graph_run_cancel", run_id=each, reason="no use any more")
             waited = await server.tool(6, "graph_run_wait", run_id=each, timeout_ms=5_000)
             assert (waited["data"]["status"], waited["data"]["terminal"]) == ("cancelled", True)
+            told = (await server.tool(9, "graph_run_receipt", run_id=each))["data"]
+            assert (told["receipt"]["status"], told["integrity"]["verified"]) == ("cancelled", True)
+            assert told["receipt"]["sealed"]["late"] is False
         again = await server.tool(7, "graph_run_start", graph_id="gated", input={"draft": "y"})
         assert (await server.tool(8, "graph_run_wait", run_id=again["run_id"], until="waiting"))["data"][
             "status"

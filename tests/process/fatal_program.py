@@ -28,6 +28,7 @@ STATEMENTS = {
     "inside a later migration": "ALTER TABLE runs ADD COLUMN first_seq",
     "at the end of a migration": "PRAGMA user_version =",
 }
+ENDS = ("before the seal", "sealed, before the commit", "sealed and committed, nobody told")
 
 
 class Fate:
@@ -68,10 +69,38 @@ def watch_commits(fate: Fate, *, before: bool) -> None:
     SqliteRuns.commit = fatal  # type: ignore[method-assign]  # this is what the program is for
 
 
+def watch_end(fate: Fate, point: str) -> None:
+    """Die around the statement that ends a run and keeps its seal."""
+    tune = sqlite.tune
+    commit: Callable[[SqliteRuns, Commit], Any] = SqliteRuns.commit
+    sealed = False
+
+    def heard(said: str) -> None:
+        nonlocal sealed
+        sealed = sealed or "seal = '{" in said
+        if sealed and (point == ENDS[0] or (point == ENDS[1] and said == "COMMIT")):
+            fate.reached()
+
+    def tune_and_watch(synchronous: Any, connection: sqlite3.Connection) -> None:
+        tune(synchronous, connection)
+        connection.set_trace_callback(heard)
+
+    async def fatal(runs: SqliteRuns, asked: Commit) -> int:
+        written: int = await commit(runs, asked)
+        if point == ENDS[2] and asked.seal is not None:
+            fate.reached()
+        return written
+
+    sqlite.tune = tune_and_watch
+    SqliteRuns.commit = fatal  # type: ignore[method-assign]  # as above
+
+
 if __name__ == "__main__":
     point, nth, *arguments = sys.argv[1:]
     if point in STATEMENTS:
         watch_statements(STATEMENTS[point], Fate(int(nth)))
+    elif point in ENDS:
+        watch_end(Fate(int(nth)), point)
     elif point != "nowhere":
         watch_commits(Fate(int(nth)), before=point == "after the effect, before the commit")
     asyncio.run(main(*arguments))

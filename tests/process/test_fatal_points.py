@@ -11,12 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from agent_graph.core.limits import DEFAULTS
+from agent_graph.engine.catalog import Catalog
+from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.keys import open_keys
+from agent_graph.engine.receipts import issue
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store import migrate
 from agent_graph.store.sqlite import open_store
 from tests.engine.room import Room, opened
 from tests.fakes.ollama_server import OllamaServer, Request, Response, answer
-from tests.process.fatal_program import STATEMENTS
+from tests.process.fatal_program import ENDS, STATEMENTS
 from tests.process.shapes import says
 from tests.process.test_chaos import Batch, Tally, at_once, check
 from tests.store.rows import begin
@@ -77,6 +82,26 @@ async def test_a_process_that_dies_there_three_times_in_a_row_loses_and_repeats_
             (row,) = (await store.runs.list())[0]
         batch.run_ids[batch.tags[0]] = row.run_id
         await check(batch, server, room, Tally())
+
+
+@pytest.mark.parametrize("point", ENDS)
+async def test_a_run_ends_and_is_sealed_at_once_or_not_at_all(tmp_path: Path, point: str) -> None:
+    async with model_and_room() as (server, _):
+        batch = Batch(tmp_path / "data", ["chain-1"])
+        path = batch.folder / "agent-graph.db"
+        assert not await lives(point, 1, batch.folder, server.url, batch.tags)
+        with sqlite3.connect(path) as left:
+            [(status, seal)] = left.execute("SELECT status, seal FROM runs").fetchall()
+        left.close()
+        assert (status == "completed") is (seal is not None) is (point == ENDS[2])
+        assert await lives(NOWHERE, 0, batch.folder, server.url, batch.tags)
+    async with await open_store(path) as store:
+        (row,) = (await store.runs.list())[0]
+        log = await store.seals.of(row.run_id)
+        graph = await Catalog(store, clock=SystemClock(), limits=DEFAULTS).get(row.graph_id, row.graph_version)
+    receipt = issue(graph, log, open_keys(batch.folder, now_ms=0)).receipt
+    assert (receipt["status"], log.seal is not None) == ("completed", True)
+    assert (log.seal or {})["late"] is False
 
 
 @pytest.mark.parametrize("point", [name for name in STATEMENTS if "migration" in name])

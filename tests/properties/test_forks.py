@@ -9,7 +9,8 @@ from agent_graph.core.following import follow
 from agent_graph.core.fork_changes import Changes
 from agent_graph.errors import ForkPointInvalid
 from tests.properties.control import same_choices_same_record
-from tests.properties.driver import Drive, orders, seal
+from tests.properties.driver import Drive, orders, refold, seal, start
+from tests.properties.framed import RUN_INPUT, framed, lenient
 from tests.properties.graphs import Case
 from tests.properties.test_replays import driven, variants
 from tests.properties.world import World
@@ -62,3 +63,35 @@ def test_a_fork_that_changes_nothing_is_the_same_run_and_so_is_a_fork_of_it(seed
             if again is not None:
                 second = gone_on(case, again, origin.world, seed)
                 same_choices_same_record([fork, second])
+
+
+@pytest.mark.timeout(size(90, 3600))
+@pytest.mark.parametrize("seed", range(size(6, 100)))
+def test_a_fork_whose_process_ends_after_any_event_is_the_same_run(seed: int) -> None:
+    for case in variants(seed)[:3]:
+        origin = driven(case, seed)
+        made = forked(case, origin.log, len(origin.log) // 2, "fork")
+        if made is None:
+            continue
+        fork = gone_on(case, made, origin.world, seed)
+        last = len(fork.log)
+        for cut in {len(made.log), len(made.log) + 1, (len(made.log) + last) // 2, last - 1} - {last}:
+            if cut >= len(made.log):
+                again = refold(case.graph, fork.log[:cut], origin.world, list(orders(seed).values())[seed % 6]).go()
+                same_choices_same_record([again, fork])
+
+
+@pytest.mark.timeout(size(90, 3600))
+@pytest.mark.parametrize("seed", range(size(8, 200)))
+def test_forks_in_the_middle_of_subgraphs_and_items_are_the_same_run(seed: int) -> None:
+    for made_of in (framed, lenient):
+        one = made_of(seed)
+        case = Case(seed, {}, one.graph, RUN_INPUT)
+        world = World(seed, stumbling=0.2 if seed % 2 else 0.0, forgiven=one.forgiven)
+        origin = start(one.graph, RUN_INPUT, world, list(orders(seed).values())[seed % 6]).go()
+        for count in {len(origin.log) // 3, len(origin.log) // 2}:
+            made = forked(case, origin.log, count, "fork")
+            if made is not None:
+                fork = gone_on(case, made, world, seed, dumped=count % 2 == 0)
+                same_choices_same_record([origin, fork])
+                assert follow(one.graph, fork.log).divergence is None

@@ -61,7 +61,7 @@ async def test_half_of_a_refused_commit_is_not_left_behind_in_its_group(store: S
 
     def half(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM events")
-        connection.execute("INSERT INTO requests VALUES ('key', '', '{}', 'no such run')")
+        connection.execute("INSERT INTO requests VALUES ('key', '', '{}', 'no such run', '')")
 
     lead, broken, other = await asyncio.gather(
         store.runs.commit(step(1, "run-1")),

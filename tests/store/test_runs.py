@@ -18,6 +18,7 @@ from agent_graph.errors import (
     StoreCorrupt,
     StoreUnusable,
 )
+from agent_graph.store import row_seals
 from agent_graph.store.base import Commit
 from agent_graph.store.connection import on_thread
 from agent_graph.store.migrate import schema_version
@@ -265,7 +266,9 @@ async def test_an_event_of_a_kind_this_program_does_not_know_is_said_to_be_damag
     def forge(connection: sqlite3.Connection) -> None:
         head = hashlib.sha256(body.encode()).hexdigest()
         connection.execute("UPDATE events SET body = ?", (body,))
-        connection.execute("UPDATE runs SET head = ?", (head,))
+        connection.execute(
+            f"UPDATE runs SET head = ?1, row_seal = {row_seals.sealing('runs', {'head': '?1'})}", (head,)
+        )
 
     await store.database.write(forge)
     with pytest.raises(StoreCorrupt, match="from_the_future"):

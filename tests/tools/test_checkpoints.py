@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.store import row_seals
 from tests.fakes.opened import Tools, opened
 from tests.tools.specs import keep
 
@@ -80,7 +81,10 @@ def _change(path: Path, change: Any) -> None:
         ((run_no, data),) = another.execute("SELECT run_no, data FROM snapshots").fetchall()
         changed = change(data)
         digest = hashlib.sha256(changed).hexdigest()
-        another.execute("UPDATE snapshots SET data = ?, digest = ? WHERE run_no = ?", (changed, digest, run_no))
+        row_seals.register(another, row_seals.RowSeals())  # the folder has no key: its seals are digests
+        seal = row_seals.sealing("snapshots", {"digest": "?2"})
+        sql = f"UPDATE snapshots SET data = ?1, digest = ?2, row_seal = {seal} WHERE run_no = ?3"
+        another.execute(sql, (changed, digest, run_no))
     another.close()
 
 
@@ -99,6 +103,8 @@ def _edited(old: str, new: str) -> Any:
         "UPDATE snapshots SET data = x'00' || substr(data, 2)",
         "UPDATE snapshots SET digest = 'x'",
         "UPDATE snapshots SET seq = seq + 1000000",
+        "UPDATE snapshots SET seq = seq - 1",
+        "UPDATE snapshots SET row_seal = ''",
     ],
 )
 async def test_a_damaged_snapshot_is_refused_and_the_run_is_still_read(

@@ -474,3 +474,39 @@ async def test_a_fork_that_was_not_driven_is_driven_by_the_next_process(tmp_path
         await deps.supervisor.recover()  # type: ignore[attr-defined]  # as above
         run = await settled(Tools(deps), log["run_id"])
         assert run["status"] == "completed"
+
+
+async def test_another_default_model_is_a_change_too(tools: Tools, model: ScriptedModel) -> None:
+    origin = await started(tools, guarded(), {"topic": "t"})
+    await decided(tools, origin)
+    run = await forked(tools, origin, before="send", model="another")
+    (question,) = run["pending_approvals"]
+    assert question["subject"]["changes"] == {"model": "another"}
+    await decided(tools, run["run_id"])
+    assert model.calls[-1].model == "another"
+    again = await forked(tools, run["run_id"], before="send")
+    assert again["status"] == "completed"
+    assert model.calls[-1].model == "another"
+
+
+async def test_a_secret_in_a_patch_or_an_output_is_stored_nowhere(tools: Tools) -> None:
+    origin = await started(tools, LINE, "q")
+    secret = "Bearer abcdefghijklmnopqrstuvwxyz0123456789"
+    patch = [{"op": "add", "path": "/api_key", "value": secret}]
+    made = await tools.ok("graph_run_fork", run_id=origin, before="c", patch=patch, outputs={"c": f"use {secret}"})
+    await settled(tools, made["run_id"])
+    stored = await tools.deps.store.runs.events(made["run_id"], limit=200)
+    assert secret not in repr(stored)
+
+
+async def test_the_receipt_of_a_fork_says_what_it_begins_with(tools: Tools) -> None:
+    origin = await started(tools, LINE, "q")
+    run = await forked(tools, origin, before="c", outputs={"c": "given"})
+    receipt = (await tools.ok("graph_run_receipt", run_id=run["run_id"]))["receipt"]
+    assert receipt["forked_from"]["run_id"] == origin
+    assert receipt["forked_from"]["changes"].startswith("sha256:")
+    assert [leaf["performer"] for leaf in receipt["leaves"]][-1] == "given:fork"
+    plain = await forked(tools, origin, before="c")
+    receipt = (await tools.ok("graph_run_receipt", run_id=plain["run_id"]))["receipt"]
+    assert receipt["forked_from"]["changes"] is None
+    assert [leaf["seq"] < receipt["forked_from"]["events"] for leaf in receipt["leaves"]] == [True, True, False]

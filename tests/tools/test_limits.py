@@ -239,6 +239,14 @@ async def no_answer_is_longer() -> None:
         assert "truncated" in str(envelope)
 
 
+@of("witness_bytes")
+async def no_witness_is_larger() -> None:
+    async with tools(witness_bytes=8) as bound:
+        await bound.ok("graph_source_witness_capture", locator="a page", content="x" * 8)
+        refused = await bound.refused("graph_source_witness_capture", locator="a page", content="x" * 9)
+        assert (refused["error_code"], refused["details"]["limit"]) == ("INPUT_TOO_LARGE", 8)
+
+
 def test_every_limit_has_a_case() -> None:
     assert set(CASES) == {f.name for f in fields(Limits)}
 

@@ -98,12 +98,9 @@ async def test_a_record_is_checked_against_itself(tmp_path: Path) -> None:
             changed = {**json.loads(body), "writes": [["operand", ["items"], ["y"]]]}
             other.execute("UPDATE events SET body = ? WHERE event_no = ?", (json.dumps(changed), number))
         other.close()
-        broken = await tools.ok("graph_run_replay", run_id=run_id, level="verify")
-        assert not broken["same"]
-        assert broken["divergence"]["node_id"] == "n0"
-        assert all(broken["checks"][name] is not True for name in ("chain", "follows", "row", "snapshot"))
-        refusal = await tools.refused("graph_run_replay", run_id=run_id)
-        assert refusal["error_code"] == "STORE_CORRUPT"
+        for level in ("verify", "replay"):  # nothing of a log that does not hold together is told
+            refusal = await tools.refused("graph_run_replay", run_id=run_id, level=level)
+            assert (refusal["error_code"], "writes" in json.dumps(refusal)) == ("STORE_CORRUPT", False)
 
 
 async def test_a_waiting_run_is_the_same_and_waits(tools: Tools) -> None:

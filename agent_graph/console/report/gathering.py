@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agent_graph.console.desk import Turned
@@ -15,6 +15,7 @@ MOST_EVENTS: Final = 10_000
 """Of a run that goes on for longer the report tells the beginning."""
 PAGE: Final = 200
 ENDED: Final = ("completed", "failed", "cancelled")
+CORRUPT: Final = "STORE_CORRUPT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,11 @@ class Gathered:
     """{receipt, integrity}."""
     no_graph: str = ""
     no_receipt: str = ""
-    said: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def doubtful(self) -> bool:
+        """What is stored of the run is not what was sealed: nobody knows what of it is as it was."""
+        return self.no_receipt.startswith(("RECEIPT_INTEGRITY_FAILURE", CORRUPT))
 
     @property
     def ended(self) -> bool:
@@ -42,11 +47,19 @@ class Gathered:
 async def gathered(ask: Ask, run_id: str) -> Gathered:
     """Raises `Turned` for a run that is not there, or that whoever asks does not see."""
     run = await _data(ask, "graph_run_get", {"run_id": run_id})
-    events, left_out, pruned = await _events(ask, run_id)
+    damage = ""
+    try:
+        events, left_out, pruned = await _events(ask, run_id)
+    except Turned as turned:
+        if turned.code != CORRUPT:
+            raise
+        events, left_out, pruned, damage = [], 0, False, f"{turned.code}: {turned.message}"  # nothing of it is told
     graph, no_graph = await _or_why(ask, "graph_render", {"run_id": run_id, "format": "json"})
     receipt, no_receipt = None, "The run has not ended; a receipt is made of one that has."
     if run["status"] in ENDED:
         receipt, no_receipt = await _or_why(ask, "graph_run_receipt", {"run_id": run_id})
+    if damage and not no_receipt.startswith("RECEIPT_"):
+        receipt, no_receipt = None, damage
     return Gathered(
         run, events, left_out, pruned, await _approvals(ask, run_id), graph, receipt, no_graph, no_receipt
     )  # fmt: skip

@@ -41,9 +41,10 @@ class RunForked(Fact):
     its own. It was forked before the firing `before` ("" = at that event), by `by`, via `via`.
 
     `put` are keys of the state that hold these values from here on, `gone` those that are no more. `models` are what
-    nodes ask from here on, by id; `outputs` what nodes, by id or path of a firing, say next without being asked.
-    `budgets` and `policy` are as in `RunAccepted`. `asks` are the questions that people are asked before anything goes
-    on, as `core.forks.Question`. `version` is the origin's graph version, where it is another.
+    nodes ask from here on, by id, `model` what those do that name none; `outputs` what nodes, by id or path of a
+    firing, say next without being asked. `budgets` and `policy` are as in `RunAccepted`. `asks` are the questions that
+    people are asked before anything goes on, as `core.forks.Question`. `version` is the origin's graph version, where
+    it is another.
     """
 
     type: ClassVar[str] = "run_forked"
@@ -53,6 +54,7 @@ class RunForked(Fact):
     put: JsonObject = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     models: JsonObject = field(default_factory=dict)
+    model: str = ""
     outputs: JsonObject = field(default_factory=dict)
     version: str = ""
     budgets: JsonObject = field(default_factory=dict)
