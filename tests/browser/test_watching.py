@@ -55,13 +55,13 @@ async def test_text_appears_as_the_model_writes_it(ann: Person, tools: Tools, mo
     await ann.mark()
     await ann.sees("g.node-running", "tell")
     await followed(tools, run_id)
-    model.write(" a <b>time</b>, ")  # a word shows once it is over: it may be the beginning of a secret
-    await ann.sees("#texts pre", " a <b>time</b>,")
-    model.write("long ago. ")
-    await ann.sees("#texts pre", "a <b>time</b>, long ago.")
+    model.write(" a <b>time</b> there")  # the last word is held back until it is whole
+    await ann.sees("#texts pre", " a <b>time</b>")
+    model.write(" was a king ")
+    await ann.sees("#texts pre", "a <b>time</b> there was a king")
     model.end()
     await ann.sees("#standing .status-completed")
-    await ann.sees("#result", "Once upon a <b>time</b>, long ago.")
+    await ann.sees("#result", "Once upon a <b>time</b> there was a king")
     assert await ann.page.locator("#streamed").is_hidden()
     assert await ann.still_here()
 
