@@ -62,7 +62,7 @@ async def try_targets(wanted: Wanted) -> dict[str, Receipt]:
         message = "nobody is told: set notify.url and its secret, or notify.command"
         raise SettingInvalid(message, setting="notify_url")
     now_ms = time.time_ns() // 1_000_000
-    letter_id = f"test.{now_ms}"
+    letter_id = f"test_{now_ms}"
     body = compact({"id": letter_id, "type": "test", "at_ms": now_ms, "data": {}}).encode()
     found = {}
     for target in targets:

@@ -56,15 +56,15 @@ class Announcer:
                 data |= _end(run.status, run.error, started_at_ms=run.started_at_ms, finished_at_ms=event.at_ms)
             else:
                 data |= self._gate(run.gates[fact.approval_id], kind, fact)  # type: ignore[attr-defined]  # as `_OF_GATES` says
-            found.append(self._notice(f"{run.run_id}.{event.seq}", kind, event.at_ms, data))
+            found.append(self._notice(f"{run.run_id}_{event.seq}", kind, event.at_ms, data))
         return tuple(found)
 
     def of_written_off(self, row: RunRow, gates: Sequence[ApprovalRow], *, code: str, at_ms: int) -> tuple[Notice, ...]:
         """Those of a run that ends by its row alone, since its log cannot be read."""
         common: JsonObject = {"run_id": row.run_id, "graph_id": row.graph_id, "graph_version": row.graph_version}
         end = _end("cancelled", {"code": code}, started_at_ms=row.started_at_ms, finished_at_ms=at_ms)
-        found = [(f"{gate.approval_id}.withdrawn", "approval.withdrawn", _row(gate)) for gate in gates]
-        found.append((f"{row.run_id}.written-off", "run.ended", end))
+        found = [(f"{gate.approval_id}_withdrawn", "approval.withdrawn", _row(gate)) for gate in gates]
+        found.append((f"{row.run_id}_written-off", "run.ended", end))
         return tuple(
             self._notice(notice_id, kind, at_ms, common | data) for notice_id, kind, data in found if kind in self.kinds
         )

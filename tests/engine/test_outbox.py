@@ -71,6 +71,7 @@ async def test_an_approval_is_told_when_it_opens_and_when_it_is_decided_and_so_i
     assert (ended["data"]["run_id"], ended["data"]["status"]) == (run_id, "completed")
     assert all(post.signed_with(SECRET) and post.headers["webhook-id"] == post.json["id"] for post in receiver.posts)
     assert len({post.json["id"] for post in receiver.posts}) == 3
+    assert not any("." in post.json["id"] for post in receiver.posts), "a dot parts what is signed"
 
 
 async def test_what_is_told_is_small_and_says_nothing_of_what_the_run_is_about() -> None:
