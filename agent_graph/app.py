@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +17,8 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import Clock, SystemClock
 from agent_graph.engine.connections import Connection, Connections
 from agent_graph.engine.heartbeat import Heartbeat
-from agent_graph.engine.keys import KeyRing, keys_of, open_keys
+from agent_graph.engine.key_health import look
+from agent_graph.engine.keys import KeyRing, open_keys
 from agent_graph.engine.limiter import Limiter
 from agent_graph.engine.log_redaction import redacted_logs
 from agent_graph.engine.look_over import LookOver
@@ -35,6 +34,7 @@ from agent_graph.llm.base import ModelClient
 from agent_graph.settings import MEMORY, Settings
 from agent_graph.settings.hosts import HostSetting
 from agent_graph.store.base import Finding, Store
+from agent_graph.system.garbage import seldom_collect
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.socket_address import found_at
 from agent_graph.tools.socket_wire import SOCKET_NAME
@@ -44,20 +44,8 @@ if TYPE_CHECKING:
 
 START_IT: Final = "start Ollama there, or name another with --ollama-host"
 """What to do about an Ollama that is away."""
-PYTHONS_OWN: Final = (700, 2_000)
-"""New objects after which CPython looks for garbage: up to 3.12, and since."""
 DATABASE: Final = "agent-graph.db"
 MECHANICS: Final = "no Ollama answers: using the embedded model, which shows the mechanics, not sense"
-
-
-def _seldom_collect() -> None:
-    """Have the interpreter look for circles of garbage less often.
-
-    What a run makes lives as long as the run; to look after every few hundred new objects took a tenth of each step. A
-    program that has a setting of its own keeps it.
-    """
-    if gc.get_threshold()[0] in PYTHONS_OWN:
-        gc.set_threshold(20_000, 20, 50)
 
 
 @asynccontextmanager
@@ -72,7 +60,7 @@ async def open_app(
     `connections` are those that graphs can name, closed at the end. Raises `SettingInvalid` for a script that is none,
     before the folder is touched; `DataDirLocked`; the ``Store*`` errors; what `open_keys` raises.
     """
-    _seldom_collect()
+    seldom_collect()
     clock = SystemClock()
     models = _models(settings, model, remark=remark)
     if remark is not None and serve and model is None:
@@ -150,17 +138,19 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
+    from agent_graph.store.key_mark import begun
     from agent_graph.tools.load import load
     from agent_graph.tools.status import model_host, named_hosts
 
-    found = [machine(__version__)]
-    newest_ms, now_ms = 0, SystemClock().now_ms()
+    found, newest_ms, now_ms = [machine(__version__)], 0, SystemClock().now_ms()
     if settings.data_dir is not None:
+        path, keyless = settings.integrity_key_path, settings.integrity_key == "off"
+        keys, ring = look(settings.data_dir, was=begun, keyless=keyless, path=path)
         about_store, newest_ms = await store(
             settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe(),
-            ring=keys_of(settings.data_dir, settings.integrity_key_path),
+            ring=ring, rows=all(one.level == "ok" for one in keys),
         )  # fmt: skip
-        found += about_store
+        found += about_store + keys
         busy = await load(settings.data_dir)
         found += [] if busy is None else [busy]
     found.append(clock(now_ms, newest_ms=newest_ms))
@@ -192,6 +182,14 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
     return outbox
 
 
+def open_ring(settings: Settings, *, now_ms: int) -> KeyRing:
+    """The keys of the data folder, made at its first start. Raises what `open_keys` raises."""
+    from agent_graph.store.key_mark import begun
+
+    keyless, path = settings.integrity_key == "off", settings.integrity_key_path
+    return open_keys(settings.data_dir, now_ms=now_ms, keyless=keyless, path=path, was=begun)
+
+
 async def _open_store(
     settings: Settings, opened: AsyncExitStack, *, now_ms: int, serve: bool
 ) -> tuple[Store, FolderLock | None, KeyRing]:
@@ -199,17 +197,18 @@ async def _open_store(
     from agent_graph.store.sqlite import open_store
 
     lock = None
-    keyless, path = settings.integrity_key == "off", settings.integrity_key_path
-    make_keys = partial(open_keys, settings.data_dir, now_ms=now_ms, keyless=keyless, path=path)
     if settings.data_dir is None:
-        keys = make_keys()
+        keys = open_ring(settings, now_ms=now_ms)
         store = await open_store(":memory:")
     else:
         reach = found_at(settings.data_dir / SOCKET_NAME, loopback=settings.loopback) if serve else ""
         lock = await opened.enter_async_context(await lock_folder(settings.data_dir, now_ms=now_ms, reach=reach))
-        keys = make_keys()  # once the folder is ours; here, since nobody else is served yet
+        keys = open_ring(settings, now_ms=now_ms)  # once the folder is ours; here, since nobody else is served yet
         store = await open_store(
-            settings.data_dir / DATABASE, synchronous=settings.synchronous, lock=lock, ring=None if keyless else keys
+            settings.data_dir / DATABASE,
+            synchronous=settings.synchronous,
+            lock=lock,
+            ring=keys if keys.mode == "keyed" else None,
         )
     opened.push_async_callback(store.aclose)
     return store, lock, keys
@@ -231,10 +230,8 @@ def _models(settings: Settings, model: ModelClient | None, *, remark: Callable[[
         return Models(only, remark=remark)
     named = {host.name: _named(host, settings) for host in settings.hosts}
     host, there = split(settings.model, named, default=settings.default_host)
-    return Models(
-        _provider(settings, there if host == PROVIDER else ""), hosts=named, default_host=settings.default_host,
-        model=settings.model, remark=remark,
-    )  # fmt: skip
+    own = _provider(settings, there if host == PROVIDER else "")
+    return Models(own, hosts=named, default_host=settings.default_host, model=settings.model, remark=remark)
 
 
 def _provider(settings: Settings, model: str) -> Choose:

@@ -83,11 +83,9 @@ def retire(key: KEY, *, as_json: AsJson = False, data_dir: DataDir = "") -> None
 
 def _ring(data_dir: str) -> KeyRing:
     """The folder's own, made where the folder has none; a server that runs on it sees changes at once."""
-    from agent_graph.engine.keys import open_keys
+    from agent_graph.app import open_ring
 
-    settings = settings_of(data_dir)
-    keyless = settings.integrity_key == "off"
-    return open_keys(settings.data_dir, now_ms=_now_ms(), keyless=keyless, path=settings.integrity_key_path)
+    return open_ring(settings_of(data_dir), now_ms=_now_ms())
 
 
 def _now_ms() -> int:

@@ -40,9 +40,9 @@ def read_key(path: Path) -> bytes:
     """The bytes of a key file. Raises `IntegrityKeyRequired` where there is none, and `IntegrityKeyInvalid` for one
     that is short, that others may read, or that is no file."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
             mode = os.fstat(file.fileno()).st_mode
-            data = file.read(LONGEST_KEY + 1)
+            data = file.read(LONGEST_KEY + 1) if stat.S_ISREG(mode) else b""
     except FileNotFoundError:
         raise IntegrityKeyRequired(
             f"There is no integrity key at {path}. Put the key back from a copy: what was sealed with it can be "
@@ -66,8 +66,11 @@ def _invalid(path: Path, reason: str, said: str, mend: str) -> IntegrityKeyInval
     return IntegrityKeyInvalid(f"The integrity key {path} {said}. {mend}", path=str(path), reason=reason)
 
 
-def foreign(path: Path, *, found: str, known: list[str]) -> IntegrityKeyInvalid:
-    """The error for a key file that holds another key than those in the book."""
+def foreign(path: Path, *, found: str, known: list[str], rotated: bool = False) -> IntegrityKeyInvalid:
+    """The error for a key file that holds another key than the one in use, `known`; a `rotated` one was it before."""
+    if rotated:
+        said = f"holds {found}, which was rotated away: it only checks what it sealed"
+        return _invalid(path, "rotated", said, f"Put the key in use back: {', '.join(known)}.")
     said = f"is another folder's: it holds {found}, and this folder knows {', '.join(known)}"
     return _invalid(path, "foreign", said, "Put this folder's own key back.")
 
@@ -76,7 +79,8 @@ def read_book(folder: Path) -> dict[str, Any] | None:
     """The book of keys; None where there is none. Raises `StoreUnusable` for one that cannot be read."""
     path = folder / BOOK_NAME
     try:
-        book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        with open(path, "rb", opener=_at_once) as file:
+            book: dict[str, Any] = json.loads(file.read())
         keys = {str(name): dict(one) for name, one in book["keys"].items()}
         return {"version": 1, "mode": str(book["mode"]), "sealing": str(book["sealing"]), "keys": keys}
     except FileNotFoundError:
@@ -90,11 +94,28 @@ def book_of(folder: Path) -> dict[str, Any]:
     """The book of a folder that has one. Raises `IntegrityKeyRequired`, and what `read_book` raises."""
     book = read_book(folder)
     if book is None:
-        raise IntegrityKeyRequired(
-            f"The book of keys in {folder} is gone, so no key can be told from another's. Put it back from a copy.",
-            path=str(folder / BOOK_NAME),
-        )
+        raise book_gone(folder)
     return book
+
+
+def book_gone(folder: Path) -> IntegrityKeyRequired:
+    """The error for a folder that had keys and has no book of them."""
+    lost = [name for name in (BOOK_NAME, KEY_NAME) if not (folder / name).exists()]
+    return IntegrityKeyRequired(
+        f"The book of keys in {folder} ({BOOK_NAME}) is gone, so no key can be told from another's. Put {BOOK_NAME}, "
+        f"{KEY_NAME} and {FOLDER_NAME}/ back from a copy; none is made in their place.",
+        path=str(folder / BOOK_NAME), missing=lost,
+    )  # fmt: skip
+
+
+def has_old_keys(folder: Path) -> bool:
+    """Whether files of keys lie there that were in use, or of pairs: then there was a book."""
+    return any((folder / FOLDER_NAME).glob("*.key"))
+
+
+def in_use(book: dict[str, Any]) -> list[str]:
+    """The key for MACs that is to be in its place; during a rotation also the one that comes."""
+    return sorted(name for name, one in book["keys"].items() if one["kind"] == HMAC and one["state"] in (SEALS, COMING))
 
 
 def arrive(book: dict[str, Any], key_id: str) -> None:
@@ -153,10 +174,20 @@ def stamp(book: str) -> tuple[int, int, int]:
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Nobody else changes the keys of the folder meanwhile."""
-    folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-    with open(folder / LOCK_NAME, "a", opener=_private) as lock:
+    path = folder / LOCK_NAME
+    try:
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        lock = open(path, "a", opener=_private)  # noqa: SIM115  (closed below)
+    except OSError as error:
+        raise StoreUnusable(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
+    with lock:
         locks.wait(lock.fileno())
         yield
+
+
+def _at_once(path: str | Path, flags: int) -> int:
+    """Opens without waiting: a pipe has no writer, perhaps for ever."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _private(path: str | Path, flags: int) -> int:

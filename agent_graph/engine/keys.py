@@ -8,9 +8,9 @@ has changed: another process may have rotated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject
@@ -33,6 +33,9 @@ from agent_graph.errors import (
     IntegrityKeyRequired,
     KeyModeMismatch,
 )
+
+Begun: TypeAlias = Callable[[Path], str]
+"""Whether what a data folder holds was made ``keyed`` or ``keyless``; "" where nothing says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,15 @@ def info_of(key_id: str, one: dict[str, Any]) -> KeyInfo:
 class KeyRing:
     """The keys of one data folder, or of none (kept in memory). Made by `open_keys`."""
 
-    def __init__(self, folder: Path | None, path: Path | None, *, keyless: bool = False) -> None:
+    def __init__(
+        self, folder: Path | None, path: Path | None, *, keyless: bool = False, reads_only: bool = False
+    ) -> None:
         self.folder = folder
         """None where they are in memory."""
         self.path = path
         """Of the file of the key for MACs."""
         self._keyless = keyless
+        self._reads_only = reads_only
         self._book = "" if folder is None else str(folder / files.BOOK_NAME)
         self._stamp = (0, 0, 0)
         self._mac: HmacKey | None = None
@@ -161,10 +167,11 @@ class KeyRing:
         mac = HmacKey(files.read_key(self.path))
         state = book["keys"].get(mac.key_id, {}).get("state")
         if state not in (files.SEALS, files.COMING):
-            raise files.foreign(self.path, found=mac.key_id, known=sorted(book["keys"]))
+            raise files.foreign(self.path, found=mac.key_id, known=files.in_use(book), rotated=state is not None)
         if state == files.COMING:
             files.arrive(book, mac.key_id)
-            files.write_book(self.folder, book)
+            if not self._reads_only:
+                files.write_book(self.folder, book)
         known: dict[str, tuple[KeyInfo, Verifier]] = {}
         sealer: Sealer = mac
         for key_id, one in book["keys"].items():
@@ -201,10 +208,13 @@ class KeyRing:
         self._mac, self._sealer, self._known = mac, mac, {mac.key_id: (info, mac)}
 
 
-def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: Path | None = None) -> KeyRing:
+def open_keys(
+    folder: Path | None, *, now_ms: int, keyless: bool = False, path: Path | None = None, was: Begun | None = None
+) -> KeyRing:
     """The key ring of a data folder, which is made at the folder's first start; reads and writes files.
 
-    `path` names a key file elsewhere: that one is never made. Without `folder` a key lasts as long as the process.
+    `path` names a key file elsewhere: that one is never made. `was` says of a folder without a book whether what it
+    holds was made with keys: then none is made in their place. Without `folder` a key lasts as long as the process.
     Raises `KeyModeMismatch`, `IntegrityKeyRequired`, `IntegrityKeyInvalid` and `StoreUnusable`.
     """
     if folder is None:
@@ -216,10 +226,9 @@ def open_keys(folder: Path | None, *, now_ms: int, keyless: bool = False, path: 
     with files.alone(folder):
         book = files.read_book(folder)
         if book is None:
+            check_not_begun(folder, was=was, keyless=keyless)
             book = _begin(folder, place, keyless=keyless, make=path is None, now_ms=now_ms)
-        mode = files.KEYLESS if keyless else files.KEYED
-        if book["mode"] != mode:
-            raise _mismatch(folder, book["mode"])
+        check_mode(folder, book, keyless=keyless)
         ring = KeyRing(folder, place, keyless=keyless)
         ring.load()
     return ring
@@ -231,7 +240,7 @@ def keys_of(folder: Path, path: Path | None = None) -> KeyRing | None:
     book = files.read_book(folder)
     if book is None or book["mode"] == files.KEYLESS:
         return None
-    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring = KeyRing(folder, path or folder / files.KEY_NAME, reads_only=True)
     ring.load()
     return ring
 
@@ -241,9 +250,25 @@ def known_keys(folder: Path, *, path: Path | None = None) -> dict[str, Verifier]
     book = files.book_of(folder)
     if book["mode"] != files.KEYED:
         raise required()
-    ring = KeyRing(folder, path or folder / files.KEY_NAME)
+    ring = KeyRing(folder, path or folder / files.KEY_NAME, reads_only=True)
     ring.load()
     return ring.verifiers()
+
+
+def check_mode(folder: Path, book: dict[str, Any], *, keyless: bool) -> None:
+    """Raises `KeyModeMismatch` where the folder was begun the other way."""
+    if (book["mode"] == files.KEYLESS) != keyless:
+        raise _mismatch(folder, book["mode"])
+
+
+def check_not_begun(folder: Path, *, was: Begun | None, keyless: bool) -> None:
+    """That a folder without a book never had one. Raises `IntegrityKeyRequired`, `KeyModeMismatch`, and what
+    `was` raises."""
+    mode = files.KEYED if files.has_old_keys(folder) else was(folder) if was is not None else ""
+    if mode == files.KEYED and not keyless:
+        raise files.book_gone(folder)
+    if mode and mode != (files.KEYLESS if keyless else files.KEYED):
+        raise _mismatch(folder, mode)
 
 
 def _begin(folder: Path, place: Path, *, keyless: bool, make: bool, now_ms: int) -> dict[str, Any]:

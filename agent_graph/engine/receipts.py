@@ -88,6 +88,8 @@ def check_sealed(log: SealedLog, keys: KeyRing) -> list[Link]:
         sealed_at_ms=sealed.get("sealed_at_ms"), late=bool(sealed.get("late")),
     )  # fmt: skip
     seal = Seal(str(sealed.get("key_id")), str(sealed.get("seal")))
+    if sealed.get("key_id") and seal.key_id not in {info.key_id for info in keys.infos()}:
+        raise _unknown_key(log, seal.key_id[:40])
     if not keys.holds(body, seal, sealed_at_ms=sealed.get("sealed_at_ms")):
         raise _failure(log, f"its seal is not one that {seal.key_id[:40]} made of it", place="seal")
     return links
@@ -135,6 +137,15 @@ def _events(log: SealedLog, links: Sequence[Link], withhold: Redactor) -> list[J
         else {"seq": link.seq, "prev": link.prev, "hash": link.hash}
         for body, link in zip(log.events, links, strict=True)
     ]
+
+
+def _unknown_key(log: SealedLog, key_id: str) -> ReceiptIntegrityFailure:
+    """Its events hold together; who sealed them cannot be told."""
+    return ReceiptIntegrityFailure(
+        f"Run {log.run_id} cannot be checked: it was sealed by {key_id}, which is not among the folder's keys. Put "
+        "that key back from a copy, with keys.json and keys/. If there never was such a key, the seal was changed.",
+        run_id=log.run_id, place="seal", reason="key_missing", key_id=key_id,
+    )  # fmt: skip
 
 
 def _failure(log: SealedLog, why: str, **details: Any) -> ReceiptIntegrityFailure:

@@ -40,10 +40,15 @@ class Examined:
     """(table, name) of rows that are not what was written."""
     told: tuple[Telling, ...] = ()
     """How telling the outside stands."""
+    rows_checked: bool = True
 
 
-async def examine(path: Path, *, full: bool, owned: bool, ring: row_seals.Ring | None = None) -> Examined:
+async def examine(
+    path: Path, *, full: bool, owned: bool, ring: row_seals.Ring | None = None, rows: bool = True
+) -> Examined:
     """Check the file, then the chain of events of every run, and the seals over rows with the keys of `ring`.
+
+    `rows` False leaves those seals away.
 
     `full` compares every index with its table; else each page is looked at by itself. `owned` says that a process
     writes to the database meanwhile. Raises `StoreForeign`, `StoreNewer`, and `StoreCorrupt` or `StoreUnusable` when
@@ -57,12 +62,12 @@ async def examine(path: Path, *, full: bool, owned: bool, ring: row_seals.Ring |
             opened.push_async_callback(disconnect, connection)
             await on_thread(connection, tune_reader)
             await on_thread(connection, partial(row_seals.register, seals=row_seals.RowSeals(ring)))
-            return await on_thread(connection, partial(_examine, path, full))
+            return await on_thread(connection, partial(_examine, path, full, rows))
     except sqlite3.Error as error:
         raise store_error(error, path) from error
 
 
-def _examine(path: Path, full: bool, connection: sqlite3.Connection) -> Examined:
+def _examine(path: Path, full: bool, rows: bool, connection: sqlite3.Connection) -> Examined:
     connection.execute("BEGIN")
     schema = inspect(path, connection)
     if not schema:
@@ -80,7 +85,7 @@ def _examine(path: Path, full: bool, connection: sqlite3.Connection) -> Examined
     (newest,) = connection.execute(NEWEST).fetchone()
     return Examined(
         schema, path.stat().st_size, count, events, faults, tuple(damaged), newest if isinstance(newest, int) else 0,
-        tuple(row_seals.damaged_rows(connection)), outbox.states(connection),
+        tuple(row_seals.damaged_rows(connection)) if rows else (), outbox.states(connection), rows,
     )  # fmt: skip
 
 

@@ -53,10 +53,11 @@ def clock(now_ms: int, *, newest_ms: int) -> Finding:
 
 
 async def store(
-    folder: Path, name: str, *, full: bool, now_ms: int, tells: JsonObject, ring: Ring | None = None
-) -> tuple[list[Finding], int]:
+    folder: Path, name: str, *, full: bool, now_ms: int, tells: JsonObject, ring: Ring | None = None,
+    rows: bool = True,
+) -> tuple[list[Finding], int]:  # fmt: skip
     """Findings about a data folder and the database `name` in it, and the newest time in it (0 = none); `tells` is what
-    the settings say about who is told outside."""
+    the settings say about who is told outside. Without `rows` their seals are not looked at: the keys are wrong."""
     if not _is_there(folder):
         return [Finding("folder", "ok", f"{folder} is not there yet; the first command makes it")], 0
     found = [_folder(folder), _room(folder)]
@@ -72,7 +73,7 @@ async def store(
     if not _is_there(folder / name):
         return [*found, Finding("database", "ok", "none yet")], 0
     try:
-        examined = await examine(folder / name, full=full, owned=owner is not None, ring=ring)
+        examined = await examine(folder / name, full=full, owned=owner is not None, ring=ring, rows=rows)
     except AgentGraphError as refusal:
         return [*found, _unsound("database", refusal)], 0
     found += _database(examined, full=full)
@@ -168,6 +169,8 @@ def _told(examined: Examined, tells: JsonObject) -> Finding:
 
 
 def _rows(examined: Examined) -> Finding:
+    if not examined.rows_checked:
+        return Finding("rows", "warning", "not looked at: the keys are not as they should be")
     rows: list[JsonValue] = [{"table": table, "row": name} for table, name in examined.rows]
     if not rows:
         return Finding("rows", "ok", "each is what was written", {"damaged": []})

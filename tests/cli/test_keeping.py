@@ -160,12 +160,13 @@ def test_the_doctor_finds_nothing_wrong_with_what_is_sound(cli: Cli, graph_file:
             "database",
             "events",
             "rows",
+            "keys",
             "clock",
             "model",
         ]
     assert {path.name: path.read_bytes() for path in data_dir.iterdir() if path.is_file()} == before
     said = cli("doctor").out.decode()
-    assert said.count("\n") == 9
+    assert said.count("\n") == 10
     assert "quick_check ok" in said
     assert set(levels(cli("doctor", "--json", "--data-dir", ":memory:"))) == {"versions", "clock", "model"}
 
@@ -287,3 +288,79 @@ async def test_the_doctor_does_not_keep_anybody_out(data_dir: Path, beside: Besi
         async with await lock_folder(data_dir, now_ms=1):
             await asyncio.sleep(0)
     assert b"unsound" not in (await look).out
+
+
+# -- the keys of a folder ------------------------------------------------------------------------------------------
+
+
+def left(folder: Path) -> dict[str, bytes]:
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return {name: data for name, data in found.items() if not name.endswith(".lock")}
+
+
+def test_where_runs_were_sealed_no_key_is_made_anew_and_the_folder_does_not_become_keyless(
+    cli: Cli, graph_file: File, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(cli, graph_file)
+    for name in ("integrity.key", "keys.json"):
+        (data_dir / name).unlink()
+    before = left(data_dir)
+    for command in (("runs",), ("keys", "show")):
+        refused = cli(*command)
+        assert (refused.code, refused.err.split(":")[0]) == (5, "INTEGRITY_KEY_REQUIRED")
+        assert "back from a copy" in refused.err
+        with monkeypatch.context() as without:
+            without.setenv("AGENT_GRAPH_INTEGRITY_KEY", "off")
+            refused = cli(*command)
+        assert (refused.code, refused.err.split(":")[0]) == (5, "KEY_MODE_MISMATCH")
+    assert left(data_dir) == before
+
+
+def test_a_keyless_folder_whose_book_is_gone_does_not_get_a_key(
+    cli: Cli, graph_file: File, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_GRAPH_INTEGRITY_KEY", "off")
+    assert cli("run", graph_file(TWO_STEPS), "text").code == 0
+    monkeypatch.delenv("AGENT_GRAPH_INTEGRITY_KEY")
+    (data_dir / "keys.json").unlink()
+    refused = cli("runs")
+    assert (refused.code, refused.err.split(":")[0]) == (5, "KEY_MODE_MISMATCH")
+    assert not (data_dir / "integrity.key").exists()
+    monkeypatch.setenv("AGENT_GRAPH_INTEGRITY_KEY", "off")
+    assert cli("runs").code == 0
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [
+        (lambda folder: (folder / "integrity.key").unlink(), "INTEGRITY_KEY_REQUIRED"),
+        (lambda folder: (folder / "keys.json").unlink(), "INTEGRITY_KEY_REQUIRED"),
+        (lambda folder: (folder / "integrity.key").chmod(0o640), "INTEGRITY_KEY_INVALID"),
+        (lambda folder: (folder / "integrity.key").write_bytes(b"k" * 40), "INTEGRITY_KEY_INVALID"),
+    ],
+    ids=["no key", "no book", "readable", "foreign"],
+)
+def test_the_doctor_says_what_is_wrong_with_the_keys_and_accuses_no_row(
+    cli: Cli, graph_file: File, data_dir: Path, harm: Callable[[Path], object], code: str
+) -> None:
+    ran(cli, graph_file)
+    harm(data_dir)
+    before = left(data_dir)
+    done = cli("doctor", "--json")
+    (found,) = [each for each in done.json["data"]["findings"] if each["level"] == "unsound"]
+    assert (done.code, found["name"], found["details"]["error_code"]) == (5, "keys", code)
+    assert left(data_dir) == before
+
+
+def test_the_doctor_names_the_key_that_seals_or_that_there_is_none(
+    cli: Cli, graph_file: File, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(cli, graph_file)
+    (found,) = [each for each in cli("doctor", "--json").json["data"]["findings"] if each["name"] == "keys"]
+    assert found["said"].startswith(open_keys(data_dir, now_ms=0).key_id)
+    other = str(tmp_path / "other")
+    monkeypatch.setenv("AGENT_GRAPH_INTEGRITY_KEY", "off")
+    assert cli("runs", "--data-dir", other).code == 0
+    done = cli("doctor", "--json", "--data-dir", other)
+    (found,) = [each for each in done.json["data"]["findings"] if each["name"] == "keys"]
+    assert found["said"] == "none: the folder was begun without one"

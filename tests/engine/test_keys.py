@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from agent_graph.core.sealing import ED25519, HMAC, Ed25519Public, Seal
 from agent_graph.engine import key_files
 from agent_graph.engine.key_changes import create_pair, retire, rotate
-from agent_graph.engine.keys import KeyRing, open_keys
+from agent_graph.engine.keys import KeyRing, keys_of, known_keys, open_keys
 from agent_graph.errors import (
     AgentGraphError,
     IntegrityKeyInvalid,
@@ -136,6 +137,43 @@ def test_a_damaged_book_is_refused_with_its_path(tmp_path: Path) -> None:
         ring_of(tmp_path)
 
 
+def test_where_old_keys_lie_the_book_is_never_made_anew(tmp_path: Path) -> None:
+    rotate(ring_of(tmp_path), now_ms=2_000)
+    (tmp_path / "keys.json").unlink()
+    before = files_of(tmp_path)
+    with pytest.raises(IntegrityKeyRequired, match=r"keys\.json") as refused:
+        ring_of(tmp_path)
+    assert refused.value.details["missing"] == ["keys.json"]
+    with pytest.raises(KeyModeMismatch):
+        ring_of(tmp_path, keyless=True)
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+@pytest.mark.parametrize(("name", "error"), [("integrity.key", IntegrityKeyInvalid), ("keys.json", StoreUnusable)])
+def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(
+    tmp_path: Path, name: str, error: type[AgentGraphError]
+) -> None:
+    ring_of(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name, 0o600)
+    with pytest.raises(error):
+        ring_of(tmp_path)
+
+
+def test_who_only_checks_finishes_no_rotation(tmp_path: Path) -> None:
+    ring = ring_of(tmp_path)
+    seal = ring.seal(THING)
+    made = rotate(ring, now_ms=2_000)
+    book = json.loads((tmp_path / "keys.json").read_text())
+    book["keys"][made.key_id]["state"], book["keys"][seal.key_id]["state"] = "coming", "seals"
+    (tmp_path / "keys.json").write_text(json.dumps({**book, "sealing": seal.key_id}))
+    before = files_of(tmp_path)
+    assert set(known_keys(tmp_path)) == {made.key_id, seal.key_id}
+    assert keys_of(tmp_path) is not None
+    assert files_of(tmp_path) == before
+
+
 # -- changes ---------------------------------------------------------------------------------------------------------
 
 
@@ -181,8 +219,9 @@ def test_an_old_key_put_back_in_its_place_is_refused(tmp_path: Path) -> None:
     old = (tmp_path / "integrity.key").read_bytes()
     rotate(ring, now_ms=2_000)
     (tmp_path / "integrity.key").write_bytes(old)
-    with pytest.raises(IntegrityKeyInvalid, match="another folder's"):
+    with pytest.raises(IntegrityKeyInvalid, match=r"was rotated away.*Put the key in use back") as refused:
         ring_of(tmp_path)
+    assert refused.value.details["reason"] == "rotated"
 
 
 def test_a_pair_seals_what_others_check_and_the_mac_key_goes_on_for_the_rest(tmp_path: Path) -> None:

@@ -280,6 +280,21 @@ async def test_the_seal_of_another_run_does_not_fit(tools: Tools, tmp_path: Path
     assert refusal["error_code"] == "RECEIPT_INTEGRITY_FAILURE"
 
 
+async def test_a_key_that_is_missing_is_named_and_the_database_is_not_accused(tools: Tools, keys: KeyRing) -> None:
+    run_id = await approved(tools)
+    missing = keys.key_id
+    rotate(keys, now_ms=2_000)
+    assert keys.folder is not None
+    book = json.loads((keys.folder / "keys.json").read_text())
+    del book["keys"][missing]
+    (keys.folder / "keys.json").write_text(json.dumps(book))
+    refusal = await tools.envelope("graph_run_receipt", run_id=run_id)
+    assert refusal["error_code"] == "RECEIPT_INTEGRITY_FAILURE"
+    assert refusal["details"]["reason"] == "key_missing"
+    assert missing in refusal["error"]
+    assert "copy of the database" not in refusal["error"]
+
+
 # -- runs of before --------------------------------------------------------------------------------------------------
 
 
