@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_graph.core import events as e
 from agent_graph.core import statepath
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.firing import Firing
-from agent_graph.core.graph import Graph, Node
+from agent_graph.core.graph import Graph
+from agent_graph.core.guarded import decided_at, guarded
 from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, json_equal
 from agent_graph.core.nesting import whole
-from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.nodes.llm import model_name_wrong
 from agent_graph.core.outcome import state
 from agent_graph.core.patch import PatchFailed, applied
@@ -123,18 +124,23 @@ class Changes:
 
 
 def _check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
-    """Raises `ForkNotAllowed` where the place that a gate keeps its decision at would hold another value."""
-    for node in (one for one in graph.nodes if one.type == GATE):
-        for path in _kept_at(node):
-            was, now = statepath.read(before, path), statepath.read(after, path)
-            if was is not now and not json_equal(_one(was), _one(now)):
-                message = f"patch: at {path!r} stands what people decided at {node.id!r}; fork before it, and it asks"
-                raise ForkNotAllowed(message, node_id=node.id, path=path)
+    """Raises `ForkNotAllowed` where a place that holds what people decided would hold another value."""
+    for node_id, path in decided_at(graph):
+        was, now = statepath.read(before, path), statepath.read(after, path)
+        if was is not now and not json_equal(_one(was), _one(now)):
+            message = f"patch: at {path!r} stands what people decided at {node_id!r}; fork before it, and it asks"
+            raise ForkNotAllowed(message, node_id=node_id, path=path)
 
 
-def _kept_at(node: Node) -> Sequence[str]:
-    """Of a gate: where its decision is kept."""
-    return NODE_TYPES[node.type].writes(node.id, node.config)[:1]
+def check_patches(graph: Graph, log: Sequence[e.Event]) -> None:
+    """Raises `ForkNotAllowed` where a fork under another version has put something where `graph` keeps what people
+    decide: there it was a key like others, and here it would be a decision nobody made."""
+    kept = guarded(graph)
+    for fact in (event.fact for event in log if isinstance(event.fact, e.RunForked)):
+        for key in (*fact.put, *fact.gone):
+            if key in kept:
+                message = f"an earlier fork has patched {key!r}, where this version keeps a decision; fork before that"
+                raise ForkNotAllowed(message, path=key)
 
 
 def _one(value: Any) -> JsonValue:

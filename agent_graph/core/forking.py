@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.following import follow
-from agent_graph.core.fork_changes import Changed, Changes
+from agent_graph.core.fork_changes import Changed, Changes, check_patches
 from agent_graph.core.forks import Question, asking
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
@@ -52,6 +52,10 @@ class Forker:
     thread_id: str = ""
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
+    decides: bool = True
+    """It is allowed to decide at gates at all."""
+    proven: bool = True
+    """Behind a shell or a browser a person is known to be; an assistant can have either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ def fork(
     prefix = _undecided_left_out(log[: point.count], there)
     if graph.version != origin.version:
         _check_shared(graph, origin, log[: point.count], there)
+        check_patches(graph, log[: point.count])
     changed = changes.made(graph, there)
     prefix += _under_way(log[point.count :], there, changed, other=graph.version != origin.version)
     placed = [one.fact for one in log[point.count :] if isinstance(one.fact, e.GatePlaced)]
@@ -269,7 +274,8 @@ def _questions(there: Run, forker: Forker, changed: Changed, *, version: str) ->
 def _stays(there: Run, gate: Gate, forker: Forker) -> bool:
     """A decision is taken along only by somebody who could bring one to that gate, and, where whoever starts the run
     may not decide, by whoever started the origin."""
-    if gate.channels and forker.via not in gate.channels:
+    closed = bool(gate.channels) and "assistant" not in gate.channels
+    if not forker.decides or (gate.channels and forker.via not in gate.channels) or (closed and not forker.proven):
         return False
     mine = (forker.principal, forker.started_as, forker.started_by)
     return gate.self_approval or mine == (there.principal, there.started_as, there.started_by)
