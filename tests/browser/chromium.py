@@ -13,8 +13,8 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Page, Request, Response, async_playwright
 
-WAIT_MS = 8_000
-"""How long a page has for what a test waits for."""
+WAIT_MS = 20_000
+"""How long a page has for what a test waits for, also on a busy machine."""
 PLAIN = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
 """Said of every page that tells of a refusal."""
 

@@ -13,7 +13,7 @@ from playwright.async_api import Browser
 
 from agent_graph.engine.approvers import Approvers
 from agent_graph.tools.deps import Deps
-from tests.browser.chromium import Person, Watch, program, started
+from tests.browser.chromium import WAIT_MS, Person, Watch, program, started
 from tests.browser.site import Site
 from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools, opened
@@ -69,7 +69,7 @@ async def people(site: Site, chromium: Browser) -> AsyncIterator[People]:
     async def come(name: str = "", **options: Any) -> Person:
         """`name` has logged in; "" has not."""
         context = await chromium.new_context(locale="en-GB", timezone_id="UTC", **options)
-        context.set_default_timeout(8_000)
+        context.set_default_timeout(WAIT_MS)
         watch = Watch(site.url)
         watch.attach(context)
         person = Person(context, await context.new_page(), watch)

@@ -43,6 +43,6 @@ async def followed(tools: Tools, run_id: str) -> None:
 
 
 async def come_true(test: Callable[[], bool]) -> None:
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(20):
         while not test():  # noqa: ASYNC110  (no event tells of it)
             await asyncio.sleep(0.01)

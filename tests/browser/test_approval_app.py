@@ -18,7 +18,7 @@ from tests.mcp_server.test_elicitation import HUMAN, now, waiting
 from tests.tools.specs import gated
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120),
     pytest.mark.skipif(program() is None, reason="there is no Chromium on this machine"),
 ]  # fmt: skip
 

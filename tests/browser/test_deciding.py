@@ -15,7 +15,7 @@ from tests.fakes.hands import Hands
 from tests.fakes.opened import Tools
 
 ANY = ["approve", "reject", "edit"]
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 
 async def choose(person: Person, decision: str, note: str = "") -> None:

@@ -16,7 +16,7 @@ from tests.fakes.writing import Writing
 from tests.mcp_server.served import token_for
 from tests.specs import Json, gate, llm, put, spec
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 EVILS = (
     "<script>window.ran = 1; alert(1)</script>",

@@ -11,7 +11,7 @@ from tests.browser.site import Site
 from tests.fakes.opened import Tools
 from tests.mcp_server.served import token_for
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 WHERE = """() => {
   const at = document.activeElement;

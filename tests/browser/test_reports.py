@@ -18,7 +18,7 @@ from tests.browser.test_hostile_texts import EVIL, graph
 from tests.fakes.opened import Tools
 from tests.fakes.writing import Writing
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 
 async def written(tools: Tools, run_id: str) -> str:

@@ -11,7 +11,7 @@ from tests.fakes.opened import Tools
 from tests.fakes.writing import Writing
 from tests.tools.specs import echo, keep
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 
 async def test_a_council_is_started_from_its_template_and_seen_to_its_end(ann: Person, tools: Tools) -> None:

@@ -13,7 +13,7 @@ from tests.fakes.opened import Tools
 from tests.fakes.writing import Writing
 from tests.mcp_server.served import token_for
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 
 async def told(tools: Tools, model: Writing) -> str:
