@@ -6,16 +6,15 @@ can be handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_graph.core import events as e
 from agent_graph.core import statepath
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph
-from agent_graph.core.guarded import decided_at, guarded
+from agent_graph.core.guarded import decided_at
 from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, json_equal
 from agent_graph.core.nesting import whole
@@ -119,28 +118,20 @@ class Changes:
             if key.startswith("__") or key in BOOKS:
                 raise ReservedKey(f"the key {key!r} belongs to the engine; use another name", key=key)
         check_value(after, max_depth=run.limits.json_depth, max_bytes=run.limits.state_bytes)
-        _check_decisions(graph, before, after)
+        check_decisions(graph, before, after)
         return put, gone
 
 
-def _check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
+def check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
     """Raises `ForkNotAllowed` where a place that holds what people decided would hold another value."""
     for node_id, path in decided_at(graph):
         was, now = statepath.read(before, path), statepath.read(after, path)
         if was is not now and not json_equal(_one(was), _one(now)):
-            message = f"patch: at {path!r} stands what people decided at {node_id!r}; fork before it, and it asks"
+            message = (
+                f"at {path!r} stands what people decided at {node_id!r}: no patch says that, not one of an earlier fork"
+                " either; fork before it, and it asks"
+            )
             raise ForkNotAllowed(message, node_id=node_id, path=path)
-
-
-def check_patches(graph: Graph, log: Sequence[e.Event]) -> None:
-    """Raises `ForkNotAllowed` where a fork under another version has put something where `graph` keeps what people
-    decide: there it was a key like others, and here it would be a decision nobody made."""
-    kept = guarded(graph)
-    for fact in (event.fact for event in log if isinstance(event.fact, e.RunForked)):
-        for key in (*fact.put, *fact.gone):
-            if key in kept:
-                message = f"an earlier fork has patched {key!r}, where this version keeps a decision; fork before that"
-                raise ForkNotAllowed(message, path=key)
 
 
 def _one(value: Any) -> JsonValue:

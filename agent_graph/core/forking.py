@@ -15,11 +15,12 @@ from typing import Any, Final
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.following import follow
-from agent_graph.core.fork_changes import Changed, Changes, check_patches
+from agent_graph.core.fork_changes import Changed, Changes, check_decisions
 from agent_graph.core.forks import Question, asking
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.nesting import whole
+from agent_graph.core.outcome import state
 from agent_graph.core.run import Gate, Run, approval_id
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.errors import ForkDiverges, ForkNotAllowed, ForkPointInvalid, ForkPointNotFound
@@ -115,7 +116,6 @@ def fork(
     prefix = _undecided_left_out(log[: point.count], there)
     if graph.version != origin.version:
         _check_shared(graph, origin, log[: point.count], there)
-        check_patches(graph, log[: point.count])
     changed = changes.made(graph, there)
     prefix += _under_way(log[point.count :], there, changed, other=graph.version != origin.version)
     placed = [one.fact for one in log[point.count :] if isinstance(one.fact, e.GatePlaced)]
@@ -230,7 +230,10 @@ def _made(graph: Graph, facts: Iterable[tuple[int, e.Fact]], own: e.RunForked, *
 
     def record(at_ms: int, fact: e.Fact) -> None:
         event = e.Event(run.seq, at_ms, fact)
+        patched = state(run) if isinstance(fact, e.RunForked) else None
         evolve(graph, run, event)
+        if patched is not None:  # earlier forks count too: another version may have had no gate there
+            check_decisions(graph, patched, state(run))
         log.append(event)
 
     for at_ms, fact in facts:

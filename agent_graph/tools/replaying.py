@@ -16,9 +16,9 @@ from agent_graph.core.outcome import final_state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.replay import Replayed, replay
 from agent_graph.core.scheduler import evolve, new_run
-from agent_graph.engine.receipts import check_sealed
+from agent_graph.engine.receipts import check_ended
 from agent_graph.errors import CheckpointIntegrityFailure, CheckpointNotFound, RunPruned, SourceAmbiguous, StoreCorrupt
-from agent_graph.store.base import RunRow
+from agent_graph.store.base import TERMINAL, RunRow
 from agent_graph.tools.checkpoints import known
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.drawing import facts
@@ -85,8 +85,8 @@ async def checked(deps: Deps, row: RunRow) -> tuple[Graph, list[e.Event]]:
         message = f"event {damaged} of run {row.run_id} is not what was written; put a copy of the database back"
         raise StoreCorrupt(message, run_id=row.run_id, seq=damaged, check="event chain")
     sealed = await deps.store.seals.of(row.run_id)
-    if sealed.seal is not None:
-        await asyncio.to_thread(check_sealed, sealed, deps.keys)
+    if row.status in TERMINAL or sealed.seal is not None:
+        await asyncio.to_thread(check_ended, sealed, deps.keys)
     return graph, log
 
 
