@@ -6,18 +6,18 @@ can be handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_graph.core import statepath
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.firing import Firing
-from agent_graph.core.graph import Graph, Node
+from agent_graph.core.graph import Graph
+from agent_graph.core.guarded import decided_at
 from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, json_equal
 from agent_graph.core.nesting import whole
-from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.nodes.llm import model_name_wrong
 from agent_graph.core.outcome import state
 from agent_graph.core.patch import PatchFailed, applied
@@ -118,23 +118,20 @@ class Changes:
             if key.startswith("__") or key in BOOKS:
                 raise ReservedKey(f"the key {key!r} belongs to the engine; use another name", key=key)
         check_value(after, max_depth=run.limits.json_depth, max_bytes=run.limits.state_bytes)
-        _check_decisions(graph, before, after)
+        check_decisions(graph, before, after)
         return put, gone
 
 
-def _check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
-    """Raises `ForkNotAllowed` where the place that a gate keeps its decision at would hold another value."""
-    for node in (one for one in graph.nodes if one.type == GATE):
-        for path in _kept_at(node):
-            was, now = statepath.read(before, path), statepath.read(after, path)
-            if was is not now and not json_equal(_one(was), _one(now)):
-                message = f"patch: at {path!r} stands what people decided at {node.id!r}; fork before it, and it asks"
-                raise ForkNotAllowed(message, node_id=node.id, path=path)
-
-
-def _kept_at(node: Node) -> Sequence[str]:
-    """Of a gate: where its decision is kept."""
-    return NODE_TYPES[node.type].writes(node.id, node.config)[:1]
+def check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
+    """Raises `ForkNotAllowed` where a place that holds what people decided would hold another value."""
+    for node_id, path in decided_at(graph):
+        was, now = statepath.read(before, path), statepath.read(after, path)
+        if was is not now and not json_equal(_one(was), _one(now)):
+            message = (
+                f"at {path!r} stands what people decided at {node_id!r}: no patch says that, not one of an earlier fork"
+                " either; fork before it, and it asks"
+            )
+            raise ForkNotAllowed(message, node_id=node_id, path=path)
 
 
 def _one(value: Any) -> JsonValue:

@@ -15,11 +15,12 @@ from typing import Any, Final
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.following import follow
-from agent_graph.core.fork_changes import Changed, Changes
+from agent_graph.core.fork_changes import Changed, Changes, check_decisions
 from agent_graph.core.forks import Question, asking
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.nesting import whole
+from agent_graph.core.outcome import state
 from agent_graph.core.run import Gate, Run, approval_id
 from agent_graph.core.scheduler import evolve, new_run
 from agent_graph.errors import ForkDiverges, ForkNotAllowed, ForkPointInvalid, ForkPointNotFound
@@ -52,6 +53,10 @@ class Forker:
     thread_id: str = ""
     budgets: JsonObject = field(default_factory=dict)
     policy: JsonObject = field(default_factory=dict)
+    decides: bool = True
+    """It is allowed to decide at gates at all."""
+    proven: bool = True
+    """Behind a shell or a browser a person is known to be; an assistant can have either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +230,10 @@ def _made(graph: Graph, facts: Iterable[tuple[int, e.Fact]], own: e.RunForked, *
 
     def record(at_ms: int, fact: e.Fact) -> None:
         event = e.Event(run.seq, at_ms, fact)
+        patched = state(run) if isinstance(fact, e.RunForked) else None
         evolve(graph, run, event)
+        if patched is not None:  # earlier forks count too: another version may have had no gate there
+            check_decisions(graph, patched, state(run))
         log.append(event)
 
     for at_ms, fact in facts:
@@ -269,7 +277,8 @@ def _questions(there: Run, forker: Forker, changed: Changed, *, version: str) ->
 def _stays(there: Run, gate: Gate, forker: Forker) -> bool:
     """A decision is taken along only by somebody who could bring one to that gate, and, where whoever starts the run
     may not decide, by whoever started the origin."""
-    if gate.channels and forker.via not in gate.channels:
+    closed = bool(gate.channels) and "assistant" not in gate.channels
+    if not forker.decides or (gate.channels and forker.via not in gate.channels) or (closed and not forker.proven):
         return False
     mine = (forker.principal, forker.started_as, forker.started_by)
     return gate.self_approval or mine == (there.principal, there.started_as, there.started_by)

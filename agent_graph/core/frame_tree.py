@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_graph.core import early, statepath
+from agent_graph.core import early
 from agent_graph.core.effects import FramesAnswer, Missing, OpenFrames
 from agent_graph.core.events import WriteConflict
 from agent_graph.core.firing import Firing, Owned, Part
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import END, Graph
+from agent_graph.core.guarded import guarded
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.nodes import NODE_TYPES
 from agent_graph.core.outcome import came_to
@@ -78,23 +79,11 @@ def new_frame(firing: Firing, mine: Owned, item: int) -> Frame:
 
 
 def spread(graph: Graph, value: JsonValue) -> JsonObject:
-    """The state an input starts with: an object's members, less those only a gate may write."""
+    """The state an input starts with: an object's members, less those that hold what people decide."""
     if not isinstance(value, dict):
         return {}
-    guarded = {
-        key
-        for node in graph.nodes
-        if node.type == "human_approval"
-        for path in NODE_TYPES[node.type].writes(node.id, node.config)[:1]  # the decision; a subject may be the input's
-        for key in _first_keys(path)
-    }
-    return {key: member for key, member in value.items() if key not in guarded}
-
-
-def _first_keys(path: str) -> set[str]:
-    """The top-level keys in which a path can start: each dotted beginning may be one flat key."""
-    segments = statepath.split(path)
-    return {".".join(segments[:count]) for count in range(1, 2 if path.startswith("/") else len(segments) + 1)}
+    kept = guarded(graph)
+    return {key: member for key, member in value.items() if key not in kept}
 
 
 def _go_on(run: Run, firing: Firing, mine: Owned) -> None:

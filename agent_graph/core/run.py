@@ -208,8 +208,12 @@ class Run:
     @property
     def stands_still(self) -> bool:
         """Its time is over, and it asks for more; or it asks whether it may go on at all: nothing is begun."""
-        asks = self.fork is not None and bool(self.fork.asks)
-        return asks or (self.ledger is not None and self.ledger.stands_still)
+        return self.asks or (self.ledger is not None and self.ledger.stands_still)
+
+    @property
+    def asks(self) -> bool:
+        """A fork that has not been let go on: nothing but an end by force comes before the answer."""
+        return self.fork is not None and bool(self.fork.asks)
 
     @property
     def status(self) -> str:
@@ -219,6 +223,8 @@ class Run:
         going = bool(self.open or self.out or self.queue or self.pausing)
         if going and self.ledger is None and self.fork is None:  # nearly always
             return "running"
+        if self.asks:
+            return "running" if self.ending else "waiting"
         going = going or any(mutex.following for mutex in self.mutexes.values())
         ends = self.closing or self.losing or self.met or self.ending or self.deadlocked
         moving = ends or (going and not self.stands_still)

@@ -39,13 +39,18 @@ class Issued:
 def late_seal(log: SealedLog, keys: KeyRing, *, now_ms: int) -> JsonObject:
     """The seal of a run that has none, as it is kept. Raises `ReceiptIntegrityFailure` when there was a key already
     when it ended: then it had a seal, and somebody took it away."""
-    first_ms = min((info.created_at_ms for info in keys.infos()), default=0)
-    if log.finished_at_ms is None or log.finished_at_ms >= first_ms:
-        raise _failure(log, "it ended when there was a key already, and has no seal")
+    check_older(log, keys)
     body = seal_body(
         run_id=log.run_id, status=log.status, events=log.count, head=log.head, sealed_at_ms=now_ms, late=True
     )
     return {**keys.seal(body).to_json(), "sealed_at_ms": now_ms, "late": True}
+
+
+def check_older(log: SealedLog, keys: KeyRing) -> None:
+    """Raises `ReceiptIntegrityFailure` unless the run, which has no seal, ended before there was a key."""
+    first_ms = min((info.created_at_ms for info in keys.infos()), default=0)
+    if log.finished_at_ms is None or log.finished_at_ms >= first_ms:
+        raise _failure(log, "it ended when there was a key already, and has no seal")
 
 
 def check(log: SealedLog) -> list[Link]:
@@ -93,6 +98,17 @@ def check_sealed(log: SealedLog, keys: KeyRing) -> list[Link]:
     if not keys.holds(body, seal, sealed_at_ms=sealed.get("sealed_at_ms")):
         raise _failure(log, f"its seal is not one that {seal.key_id[:40]} made of it", place="seal")
     return links
+
+
+def check_ended(log: SealedLog, keys: KeyRing) -> None:
+    """As `check_sealed`; as `check` where the folder has no key, or the run had ended before there was one."""
+    if keys.mode == "keyless":
+        check(log)
+    elif log.seal is not None:
+        check_sealed(log, keys)
+    else:
+        check(log)
+        check_older(log, keys)
 
 
 def changed(log: SealedLog, keys: KeyRing) -> ReceiptIntegrityFailure:

@@ -13,7 +13,7 @@ from agent_graph.store.base import RunRow
 from agent_graph.tools import views
 from agent_graph.tools.params import Params, RunId
 from agent_graph.tools.registry import Call, tool
-from agent_graph.tools.replaying import recorded
+from agent_graph.tools.replaying import checked
 
 
 class CompareParams(Params):
@@ -39,7 +39,7 @@ async def graph_run_compare(call: Call[CompareParams]) -> JsonObject:
 
 async def _side(call: Call[CompareParams], run_id: str) -> tuple[RunRow, Course]:
     row = await call.deps.store.runs.get(run_id)
-    graph, log = await recorded(call.deps, row)
+    graph, log = await checked(call.deps, row)
     return row, await asyncio.to_thread(course, graph, log)
 
 

@@ -33,7 +33,7 @@ from agent_graph.tools.params import (
 )
 from agent_graph.tools.policy import hold
 from agent_graph.tools.registry import Call, tool
-from agent_graph.tools.replaying import recorded
+from agent_graph.tools.replaying import checked
 
 
 class ForkParams(Params):
@@ -72,7 +72,7 @@ class ForkParams(Params):
 async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
     args, deps = call.args, call.deps
     row = await deps.store.runs.get(args.run_id)
-    origin, log = await recorded(deps, row)
+    origin, log = await checked(deps, row)
     point = _point(args, log)
     graph = await _graph(call, origin)
     begun: Any = log[0].fact
@@ -88,6 +88,7 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
     forker = forking.Forker(
         new_id(now_ms), call.caller.via, call.caller.client, call.caller.principal,
         "" if call.caller.principal else local_user(), args.thread_id, bounds, policy,
+        decides=call.caller.may("approvals:decide"), proven=await _is_proven(call),
     )  # fmt: skip
     redactor = deps.supervisor.shell.redactor
     changes = Changes(tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models, args.model)
@@ -105,6 +106,11 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
         graph, made.run, made.log, answer=answer if call.key else None, key=call.key
     )  # fmt: skip
     return _told(made, policy)
+
+
+async def _is_proven(call: Call[ForkParams]) -> bool:
+    """Whether a shell or a browser is taken for a person at gates closed to models: as `approvals._check_person`."""
+    return bool(call.caller.approver) or not await call.deps.approvers.names()
 
 
 def _point(args: ForkParams, log: list[e.Event]) -> forking.Point:

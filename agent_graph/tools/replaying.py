@@ -16,8 +16,9 @@ from agent_graph.core.outcome import final_state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.replay import Replayed, replay
 from agent_graph.core.scheduler import evolve, new_run
+from agent_graph.engine.receipts import check_ended
 from agent_graph.errors import CheckpointIntegrityFailure, CheckpointNotFound, RunPruned, SourceAmbiguous, StoreCorrupt
-from agent_graph.store.base import RunRow
+from agent_graph.store.base import TERMINAL, RunRow
 from agent_graph.tools.checkpoints import known
 from agent_graph.tools.deps import Deps
 from agent_graph.tools.drawing import facts
@@ -70,6 +71,23 @@ async def recorded(deps: Deps, row: RunRow) -> tuple[Graph, list[e.Event]]:
         raise RunPruned(f"the events of run {row.run_id} were pruned: nothing can be replayed", run_id=row.run_id)
     graph = await deps.catalog.get(row.graph_id, row.graph_version)
     return graph, [event async for event in facts(deps.store, row.run_id)]
+
+
+async def checked(deps: Deps, row: RunRow) -> tuple[Graph, list[e.Event]]:
+    """As `recorded`, of a log that is what was written: its chain is whole, and what was sealed at its end is its end.
+
+    Whatever is taken over from a log is vouched for anew by whoever takes it. Raises `StoreCorrupt`, and
+    `ReceiptIntegrityFailure` for a chain that was made anew.
+    """
+    graph, log = await recorded(deps, row)
+    damaged = await deps.store.runs.verify_chain(row.run_id)
+    if damaged is not None:
+        message = f"event {damaged} of run {row.run_id} is not what was written; put a copy of the database back"
+        raise StoreCorrupt(message, run_id=row.run_id, seq=damaged, check="event chain")
+    sealed = await deps.store.seals.of(row.run_id)
+    if row.status in TERMINAL or sealed.seal is not None:
+        await asyncio.to_thread(check_ended, sealed, deps.keys)
+    return graph, log
 
 
 async def _graph(call: Call[ReplayParams], own: Graph) -> Graph:
