@@ -27,6 +27,7 @@ from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.record import canonical_record
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.keys import keys_of
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store.sqlite import open_store
 from tests.engine.room import Room, opened
@@ -146,7 +147,7 @@ class Tally:
 async def check(batch: Batch, server: OllamaServer, room: Room, tally: Tally) -> None:
     """Every run is there, whole, and the same as one that nobody disturbed."""
     calls = Counter(request.prompt.partition(" ")[0] for request in server.chats)
-    async with await open_store(batch.folder / "agent-graph.db") as store:
+    async with await open_store(batch.folder / "agent-graph.db", ring=keys_of(batch.folder)) as store:
         catalog = Catalog(store, clock=SystemClock(), limits=DEFAULTS)
         assert sum((await store.runs.counts()).values()) == len(batch.tags)
         for tag in batch.tags:

@@ -14,7 +14,7 @@ import pytest
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
-from agent_graph.engine.keys import open_keys
+from agent_graph.engine.keys import keys_of, open_keys
 from agent_graph.engine.receipts import issue
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store import migrate
@@ -78,7 +78,7 @@ async def test_a_process_that_dies_there_three_times_in_a_row_loses_and_repeats_
             assert not await lives(point, nth, batch.folder, server.url, batch.tags)
             batch.kills += 1
         assert await lives(NOWHERE, 0, batch.folder, server.url, batch.tags)
-        async with await open_store(batch.folder / "agent-graph.db") as store:
+        async with await open_store(batch.folder / "agent-graph.db", ring=keys_of(batch.folder)) as store:
             (row,) = (await store.runs.list())[0]
         batch.run_ids[batch.tags[0]] = row.run_id
         await check(batch, server, room, Tally())
@@ -95,7 +95,7 @@ async def test_a_run_ends_and_is_sealed_at_once_or_not_at_all(tmp_path: Path, po
         left.close()
         assert (status == "completed") is (seal is not None) is (point == ENDS[2])
         assert await lives(NOWHERE, 0, batch.folder, server.url, batch.tags)
-    async with await open_store(path) as store:
+    async with await open_store(path, ring=keys_of(path.parent)) as store:
         (row,) = (await store.runs.list())[0]
         log = await store.seals.of(row.run_id)
         graph = await Catalog(store, clock=SystemClock(), limits=DEFAULTS).get(row.graph_id, row.graph_version)
@@ -114,7 +114,7 @@ async def test_a_process_that_dies_in_a_migration_leaves_the_schema_before_it(tm
             assert left.execute("SELECT name FROM sqlite_master").fetchall() == []
         left.close()
         assert await lives(NOWHERE, 0, folder, server.url, batch.tags)
-        async with await open_store(folder / "agent-graph.db") as store:
+        async with await open_store(folder / "agent-graph.db", ring=keys_of(folder)) as store:
             batch.run_ids["chain-1"] = (await store.runs.list())[0][0].run_id
         await check(batch, server, room, Tally())
 
@@ -124,11 +124,11 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
 ) -> None:
     path = tmp_path / "data" / "agent-graph.db"
     files = migrate._files()
-    async with await open_store(tmp_path / "now" / "agent-graph.db") as store:
+    async with await open_store(tmp_path / "now" / "agent-graph.db", ring=keys_of(tmp_path / "now")) as store:
         await begin(store, "run-of-old")
     with monkeypatch.context() as earlier:
         earlier.setattr(migrate, "_files", lambda: files[:1])
-        async with await open_store(path):
+        async with await open_store(path, ring=keys_of(path.parent)):
             pass
     _copy(tmp_path / "now" / "agent-graph.db", path)
     async with model_and_room() as (server, _):
@@ -136,7 +136,7 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
         assert _version(path) == 1
         assert await lives(NOWHERE, 0, path.parent, server.url, ["chain-1"])
     assert _version(path) == len(files)
-    async with await open_store(path) as store:
+    async with await open_store(path, ring=keys_of(path.parent)) as store:
         assert [row.run_id for row in (await store.runs.list())[0]][1:] == ["run-of-old"]
         assert await store.runs.verify_chain("run-of-old") is None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.engine.keys import keys_of
 from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.store.sqlite import open_store
 from agent_graph.tools.socket_client import Owner
@@ -67,5 +68,5 @@ async def test_a_run_that_finds_no_room(tmp_path: Path, ends: str) -> None:
         if not ends.startswith("goes on"):
             assert await lives(NOWHERE, 0, batch.folder, server.url, batch.tags)
         await check(batch, server, room, Tally())
-    async with await open_store(batch.folder / "agent-graph.db") as store:
+    async with await open_store(batch.folder / "agent-graph.db", ring=keys_of(batch.folder)) as store:
         assert (await store.runs.get(batch.run_ids["long-1"])).error is None

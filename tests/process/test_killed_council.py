@@ -18,6 +18,7 @@ from agent_graph.core.limits import DEFAULTS
 from agent_graph.core.record import canonical_record
 from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.clock import SystemClock
+from agent_graph.engine.keys import keys_of
 from agent_graph.store.sqlite import open_store
 from tests.fakes.ollama_server import Gate, OllamaServer, answer, encoded, last_line, line, stream
 from tests.specs import join, llm, spec
@@ -90,7 +91,7 @@ def asked(server: OllamaServer) -> dict[str, int]:
 
 async def read(folder: Path, run_id: str) -> tuple[JsonObject, list[e.Event]]:
     """Canonical record and log of a run in a folder that nobody owns."""
-    async with await open_store(folder / "agent-graph.db") as store:
+    async with await open_store(folder / "agent-graph.db", ring=keys_of(folder)) as store:
         row = await store.runs.get(run_id)
         graph = await Catalog(store, clock=SystemClock(), limits=DEFAULTS).get(row.graph_id, row.graph_version)
         assert await store.runs.verify_chain(run_id) is None

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_graph.engine.keys import keys_of
 from agent_graph.store.sqlite import open_store
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(90)]
@@ -40,7 +41,7 @@ async def test_a_placed_gate_outlives_every_kill_around_it(tmp_path: Path, decis
     assert until_killed(tmp_path, "decide", decision) == asked
     end = until_killed(tmp_path, "end")
     calls = Counter((tmp_path / "ledger").read_text(encoding="utf-8").split())
-    async with await open_store(tmp_path / "data" / "agent-graph.db") as store:
+    async with await open_store(tmp_path / "data" / "agent-graph.db", ring=keys_of(tmp_path / "data")) as store:
         assert await store.runs.verify_chain(run_id) is None
         events = Counter(event.body["type"] for event in await store.runs.events(run_id, limit=1_000))
         [approval] = (await store.approvals.list(run_id=run_id))[0]

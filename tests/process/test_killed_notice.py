@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_graph.engine.keys import keys_of
 from agent_graph.store.sqlite import open_store
 from tests.fakes.receiver import HANGS, SECRET, Receiver, receiving
 
@@ -43,7 +44,7 @@ async def test_a_notice_that_was_not_taken_when_the_process_was_killed_is_told_b
         assert first.json == second.json
         assert first.headers["webhook-id"] == second.headers["webhook-id"]
         assert second.json["type"] == "approval.opened"
-    async with await open_store(tmp_path / "agent-graph.db") as store:
+    async with await open_store(tmp_path / "agent-graph.db", ring=keys_of(tmp_path)) as store:
         [approval] = (await store.approvals.list())[0]
         assert approval.status == "pending"
         assert approval.approval_id == second.json["data"]["approval_id"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_graph.engine.keys import keys_of
 from agent_graph.store import migrate
 from agent_graph.store.sqlite import open_store
 from tests.cli.terminal import environment
@@ -38,7 +39,7 @@ async def test_SQ02_of_programs_that_start_at_once_each_works_or_says_who_owns_t
         files = migrate._files()
         with monkeypatch.context() as earlier:
             earlier.setattr(migrate, "_files", lambda: files[:1])
-            store = await open_store(path)
+            store = await open_store(path, ring=keys_of(path.parent))
             await store.graphs.put(GRAPH, overwrite=False, expected_version=None)
             await store.aclose()
     found = await asyncio.gather(*(ends(path.parent, "graphs", "--json") for _ in range(PROGRAMS)))
@@ -46,16 +47,16 @@ async def test_SQ02_of_programs_that_start_at_once_each_works_or_says_who_owns_t
         assert "Traceback" not in said
         assert code == 0 or (code == 5 and "DATA_DIR_LOCKED" in said), said
     assert 0 in [code for code, _ in found]
-    async with await open_store(path) as opened:
+    async with await open_store(path, ring=keys_of(path.parent)) as opened:
         version = await opened.database.read(lambda connection: connection.execute("PRAGMA user_version").fetchone())
         assert version == (migrate.schema_version(),)
 
 
 async def test_SQ04_a_log_that_is_lost_after_a_kill_loses_no_more_than_what_was_in_it(tmp_path: Path) -> None:
     path = tmp_path / "data" / "agent-graph.db"
-    async with await open_store(path) as store:
+    async with await open_store(path, ring=keys_of(path.parent)) as store:
         await begin(store, "run-1")
-    store = await open_store(path)
+    store = await open_store(path, ring=keys_of(path.parent))
     await begin(store, "run-2")
     merged = path.read_bytes()
     await store.aclose()
@@ -65,7 +66,7 @@ async def test_SQ04_a_log_that_is_lost_after_a_kill_loses_no_more_than_what_was_
     code, said = await ends(path.parent, "doctor")
     assert "unsound" not in said
     assert code in (0, 4)
-    async with await open_store(path) as store:
+    async with await open_store(path, ring=keys_of(path.parent)) as store:
         assert [row.run_id for row in (await store.runs.list())[0]] == ["run-1"]
 
 
