@@ -130,7 +130,7 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
         earlier.setattr(migrate, "_files", lambda: files[:1])
         async with await open_store(path, ring=keys_of(path.parent)):
             pass
-    _copy(tmp_path / "now" / "agent-graph.db", path)
+    copied(tmp_path / "now" / "agent-graph.db", path)
     async with model_and_room() as (server, _):
         assert not await lives("inside a later migration", 1, path.parent, server.url, ["chain-1"])
         assert _version(path) == 1
@@ -141,7 +141,7 @@ async def test_a_folder_of_the_version_before_is_brought_forward_although_the_fi
         assert await store.runs.verify_chain("run-of-old") is None
 
 
-def _copy(source: Path, target: Path) -> None:
+def copied(source: Path, target: Path) -> None:
     """What `source` holds into an empty database of an earlier schema, as far as that has columns for it."""
     with sqlite3.connect(target) as connection:
         connection.execute("ATTACH ? AS source", (str(source),))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_graph.engine.keys import keys_of
+from agent_graph.engine.keys import keys_of, open_keys
 from agent_graph.store import migrate
 from agent_graph.store.sqlite import open_store
 from tests.cli.terminal import environment
+from tests.process.test_fatal_points import copied
 from tests.store.rows import GRAPH, begin
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(90)]
@@ -37,11 +38,14 @@ async def test_SQ02_of_programs_that_start_at_once_each_works_or_says_who_owns_t
     path = tmp_path / "data" / "agent-graph.db"
     if folder_is != "fresh":
         files = migrate._files()
+        now = tmp_path / "now" / "agent-graph.db"
+        async with await open_store(now) as store:
+            await store.graphs.put(GRAPH, overwrite=False, expected_version=None)
         with monkeypatch.context() as earlier:
             earlier.setattr(migrate, "_files", lambda: files[:1])
-            store = await open_store(path, ring=keys_of(path.parent))
-            await store.graphs.put(GRAPH, overwrite=False, expected_version=None)
-            await store.aclose()
+            async with await open_store(path):
+                pass
+        copied(now, path)
     found = await asyncio.gather(*(ends(path.parent, "graphs", "--json") for _ in range(PROGRAMS)))
     for code, said in found:
         assert "Traceback" not in said
@@ -54,6 +58,8 @@ async def test_SQ02_of_programs_that_start_at_once_each_works_or_says_who_owns_t
 
 async def test_SQ04_a_log_that_is_lost_after_a_kill_loses_no_more_than_what_was_in_it(tmp_path: Path) -> None:
     path = tmp_path / "data" / "agent-graph.db"
+    path.parent.mkdir(mode=0o700)
+    open_keys(path.parent, now_ms=0)
     async with await open_store(path, ring=keys_of(path.parent)) as store:
         await begin(store, "run-1")
     store = await open_store(path, ring=keys_of(path.parent))
