@@ -417,3 +417,26 @@ def unsafe(rng: random.Random, spec: Json) -> None:
 @makes("REQUEST_CHANGES_NO_LOOP")
 def no_rework(rng: random.Random, spec: Json) -> None:
     before(rng, spec, [s.gate("g", **({"prompt": "ok?"} if rng.random() < 0.5 else {}))], exits="g")
+
+
+def citing(rng: random.Random, spec: Json, **more: Any) -> None:
+    """A node in front whose answer has to cite."""
+    before(rng, spec, [s.llm("m", evidence_required=True, **more)], exits="m")
+
+
+@makes("EVIDENCE_NEEDS_JSON")
+def no_json(rng: random.Random, spec: Json) -> None:
+    citing(rng, spec)
+
+
+@makes("EVIDENCE_NOT_IN_SCHEMA")
+def no_claims(rng: random.Random, spec: Json) -> None:
+    citing(rng, spec, output_schema=rng.choice([
+        {"type": "integer"}, {"type": "object", "properties": {"claims": {"type": "integer"}}, "required": ["claims"]},
+    ]))  # fmt: skip
+
+
+@makes("EVIDENCE_OPTIONAL")
+def claims_at_will(rng: random.Random, spec: Json) -> None:
+    claims = {"type": "array", "maxItems": rng.randrange(1, 9), "items": {"type": "object"}}
+    citing(rng, spec, output_schema={"type": "object", "properties": {"claims": claims}})

@@ -18,13 +18,15 @@ from tests.sizes import size
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "issues.md").read_text(encoding="utf-8")
 STRICT = {"KEY_MAYBE_UNWRITTEN"}
 """Said at that level alone."""
+BY_THE_CATALOG = {"SECRET_IN_SPEC"}
+"""Said where a graph is kept, of what was taken out before it is compiled: `tests/engine`."""
 REPAIRED = re.findall(r"^\| `([A-Z_]+)` \|", PAGE.partition("## Repairs")[2], flags=re.MULTILINE)
 pytestmark = pytest.mark.timeout(size(60, 1_200))
 
 
 def test_there_is_a_mutation_for_every_code_of_the_page() -> None:
     codes = set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE.partition("## Repairs")[0], flags=re.MULTILINE))
-    assert codes == set(MUTATIONS)
+    assert codes - BY_THE_CATALOG == set(MUTATIONS)
 
 
 def checked(spec: Any, code: str) -> Compiled:
