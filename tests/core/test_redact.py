@@ -173,3 +173,9 @@ def test_a_long_text_is_looked_at_as_a_short_one_is() -> None:
 )
 def test_only_what_is_all_picture_is_passed_over(begun: str) -> None:
     assert redact({"a": f"{begun}sk-abcdefghijklmnop1234"}) == {"a": f"{begun}[redacted]"}
+
+
+def test_a_picture_is_left_as_it_is() -> None:
+    assert redact({"a": "data:image/png;base64,AKIAIOSFODNN7EXAMPLE"}) == {
+        "a": "data:image/png;base64,AKIAIOSFODNN7EXAMPLE"
+    }
