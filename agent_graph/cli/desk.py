@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import importlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_graph.core.jsonvalue import JsonObject
-from agent_graph.errors import AgentGraphError, DataDirLocked, StoreBusy
+from agent_graph.errors import AgentGraphError, DataDirLocked, OwnerSettingsDiffer, StoreBusy
+from agent_graph.mcp_server.hello import COMPARED
 from agent_graph.tools.socket_client import Owner
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ class Desk:
 
     Use it as an async context manager. With `drives` this process may set runs going: then it lets others in while it
     owns the folder, and stays until everything it set going rests. A desk that only reads moves no run.
+
+    Who performs a run is asked as the owner is set up. `sends` names the settings that the command's own requests hold,
+    so that they are in force whoever the owner is.
     """
 
-    def __init__(self, settings: Settings, *, drives: bool, remark: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, *, drives: bool, remark: Callable[[str], None], sends: Collection[str] = ()
+    ) -> None:
         self.settings = settings
         self._drives = drives
+        self._sends = sends
         self._remark = remark
         self._stack = AsyncExitStack()
         self._deps: Deps | None = None
@@ -77,13 +84,16 @@ class Desk:
         await deps.supervisor.rest()
 
     async def open(self) -> None:
-        """Find the owner, or become it. Raises `DataDirLocked` when neither works, and the ``Store*`` errors."""
+        """Find the owner, or become it. Raises `DataDirLocked` when neither works, the ``Store*`` errors, and
+        `OwnerSettingsDiffer` for a flag that the owner is not set up with."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_S
         folder = self.settings.data_dir
         while True:
             if folder is not None and await (owner := Owner(folder, CLIENT)).answers():
-                self._owner = owner
-                return
+                with contextlib.suppress(ConnectionError):  # it left meanwhile
+                    await self._compare(owner)
+                    self._owner = owner
+                    return
             try:
                 self._deps = await self._own()
                 self._owner = None
@@ -92,6 +102,29 @@ class Desk:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise
                 await asyncio.sleep(BETWEEN_LOOKS_S)  # another process's lock: there is nothing to be woken by
+
+    async def _compare(self, owner: Owner) -> None:
+        """Say what was asked for and is not in force at `owner`; a flag was meant, and is refused."""
+        sources = ("flag ", "environment ") if self._drives else ("flag ",)
+        asked = [name for name in COMPARED if self.settings.sources[name].startswith(sources)]
+        names = [name for name in asked if name not in self._sends]
+        if not names:
+            return
+        from agent_graph.settings.asked import unlike
+
+        answer: Any = await self._answered(owner.settings(names))
+        if not answer["ok"]:
+            return  # an owner of a version before this one
+        differ = unlike(self.settings, answer["data"]["settings"], names=names)
+        clauses, pid = "; ".join(map(str, differ)), answer["data"]["pid"]
+        if any(one.by_flag for one in differ):
+            raise OwnerSettingsDiffer(
+                f"process {pid} owns the data folder, and runs with other settings: {clauses}. Leave the option out, "
+                "use another data folder, or end that process (a daemon: `agent-graph daemon --stop`)",
+                pid=pid,
+            )
+        if differ:
+            self._remark(f"process {pid} owns the data folder, and its settings hold: {clauses}")
 
     async def _own(self) -> Deps:
         from agent_graph.app import open_app

@@ -61,7 +61,7 @@ def fork(
             "models": dict(sources.pairs(model_of or [], option="model-of")), "model": model,
             **sources.read_budgets(budget or []), "idempotency_key": key(),
         }  # fmt: skip
-        async with Desk(settings, drives=True, remark=say) as desk:
+        async with Desk(settings, drives=True, remark=say, sends=("model",) if model else ()) as desk:
             answer = await desk.call("graph_run_fork", asked)
             if not answer["ok"]:
                 return refuse(answer, as_json=as_json)

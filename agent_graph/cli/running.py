@@ -56,9 +56,7 @@ def run(
             message = "give the text as the second argument, or - for standard input, or --input FILE.json"
             raise InvalidArgument(f"{graph} works on an input: {message}", argument="input")
         value = sources.read_input(text, input_, limits=settings.limits)
-        async with Desk(settings, drives=True, remark=say) as desk:
-            if not desk.owns and (ollama_host or provider):
-                say("another process owns the data folder; its own provider and host answer")
+        async with Desk(settings, drives=True, remark=say, sends=("model",)) as desk:
             made = await sources.stored(desk, source, tell=say)
             if not made["ok"]:
                 if made["error_code"] == "GRAPH_NOT_FOUND":

@@ -44,6 +44,7 @@ from agent_graph.errors.daemon import DaemonLost as DaemonLost
 from agent_graph.errors.daemon import DaemonSettingsDiffer as DaemonSettingsDiffer
 from agent_graph.errors.daemon import DaemonUnreachable as DaemonUnreachable
 from agent_graph.errors.daemon import DaemonVersionMismatch as DaemonVersionMismatch
+from agent_graph.errors.daemon import OwnerSettingsDiffer as OwnerSettingsDiffer
 from agent_graph.errors.door import AccessTokenInvalid as AccessTokenInvalid
 from agent_graph.errors.door import AddressInUse as AddressInUse
 from agent_graph.errors.door import AddressNotAllowed as AddressNotAllowed

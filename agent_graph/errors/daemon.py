@@ -17,6 +17,12 @@ class DaemonSettingsDiffer(Conflict):
     exit_code = 2
 
 
+class OwnerSettingsDiffer(Conflict):
+    """An option names a model or a host other than those the process that owns the data folder runs with."""
+
+    exit_code = 2
+
+
 class DaemonUnreachable(Upstream):
     """The daemon of the data folder could not be started, or does not answer."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,10 @@ class Owner:
         """The envelope of a tool; `proof` shows that an approver is there."""
         proven: JsonObject = {} if proof is None else {"approver": proof.name, "secret": proof.secret}
         return await self._ask({"tool": tool, "arguments": arguments, "client": self.client, **proven})
+
+    async def settings(self, names: Iterable[str]) -> JsonObject:
+        """The envelope of {pid, settings}: its process, and its values of the settings that are named."""
+        return await self._ask({"settings": list(names)})
 
     async def watch(self, run_id: str, *, cursor: int = 0) -> AsyncIterator[JsonObject]:
         """An envelope that says whether the run is there, then what `live.follow` gives."""

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from agent_graph.core.jsonvalue import JsonObject, parse_json
+from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.engine.approvers import Proof
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidArgument, StoreBusy
 from agent_graph.tools import live, registry, socket_door
@@ -137,11 +138,21 @@ class _Requests:
         return request
 
     async def _answer(self, request: JsonObject) -> registry.Envelope:
+        if "settings" in request:
+            return registry.success(self._settings(request["settings"]))
         caller = Caller("cli", str(request.get("client", ""))[:200], approver=await self._approver(request))
         name, arguments = request.get("tool"), request.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
-            raise InvalidArgument("a request names a tool and its arguments, or a run to watch")
+            raise InvalidArgument("a request names a tool and its arguments, a run to watch, or settings")
         return await registry.call(self._deps, name, arguments, caller=caller)
+
+    def _settings(self, names: JsonValue) -> JsonObject:
+        """Who this owner is, and its values of the settings that are named."""
+        if not isinstance(names, list):
+            raise InvalidArgument("settings is a list of their names")
+        known = {name: one for name, one in self._deps.settings.items() if name in names}
+        shown = {name: one["value"] for name, one in known.items() if isinstance(one, dict) and "value" in one}
+        return {"pid": os.getpid(), "settings": shown}
 
     async def _approver(self, request: JsonObject) -> str:
         """The approver whose secret the line holds, "" without one. Raises `ApproverSecretWrong`."""

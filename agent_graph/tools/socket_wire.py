@@ -5,7 +5,8 @@ of JSON and reads lines of JSON:
 
 * ``{"tool": NAME, "arguments": {...}, "client": TEXT}`` is answered by one line, the tool's envelope; beside it
   ``"approver": NAME, "secret": TEXT`` prove that an approver is there;
-* ``{"watch": RUN_ID, "cursor": SEQ}`` by an envelope and then, when that says ok, by the items of `live.follow`.
+* ``{"watch": RUN_ID, "cursor": SEQ}`` by an envelope and then, when that says ok, by the items of `live.follow`;
+* ``{"settings": [NAME, ...]}`` by an envelope with the owner's ``pid`` and the values in force there.
 
 The channel of a decision that comes this way is ``cli``, whatever the line says.
 """

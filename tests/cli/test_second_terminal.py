@@ -211,7 +211,7 @@ async def test_a_gate_outlives_the_process_and_the_next_goes_on(
 
 
 async def test_an_mcp_server_owns_the_folder_and_the_commands_go_through_it(
-    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside
+    terminal: Terminal, ollama: OllamaServer, tmp_path: Path, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ollama.on("DRAFT", answer("one"))
     ollama.on("REVIEW", answer("two"))
@@ -223,9 +223,19 @@ async def test_an_mcp_server_owns_the_folder_and_the_commands_go_through_it(
     server.process.stdin.write(json.dumps(asked).encode() + b"\n")
     assert json.loads(await server.process.stdout.readline())["id"] == 1
 
-    done = await beside("run", file(tmp_path, TWO_STEPS), "hello", "--provider", "ollama")
+    refused = await beside("run", file(tmp_path, TWO_STEPS), "hello", "--provider", "ollama")
+    assert (refused.code, refused.out, ollama.requests) == (2, b"", [])
+    assert refused.err.startswith(f"OWNER_SETTINGS_DIFFER: process {server.process.pid} owns the data folder")
+    assert "provider is 'auto' there and 'ollama' here (--provider)" in refused.err
+    assert (await beside("runs", "--json")).json["data"]["runs"] == []
+    monkeypatch.setenv("AGENT_GRAPH_PROVIDER", "ollama")
+    done = await beside(
+        "run", file(tmp_path, TWO_STEPS), "hello", "--model", "fake:latest", "--ollama-host", ollama.url
+    )
     assert (done.code, done.out) == (0, b"two\n")
-    assert "another process owns the data folder" in done.err
+    assert {request.body["model"] for request in ollama.chats} == {"fake:latest"}, "the request itself holds it"
+    assert f"process {server.process.pid} owns the data folder, and its settings hold: provider is 'auto'" in done.err
+    assert "owns the data folder" not in (await beside("status")).err, "who only looks is told nothing"
     second = await terminal.run("mcp", "--in-process")
     assert (second.code, second.err.split(": ")[1]) == (5, "DATA_DIR_LOCKED")
     standing = (await beside("status")).out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import stat
 from collections.abc import AsyncIterator, Iterator
@@ -180,6 +181,15 @@ async def test_a_line_that_is_too_long_is_refused_also_when_the_client_still_wri
     text = "x" * (2 * wire.request_bytes(deps.limits))
     assert (await owner.call("graph_list", {"query": text}))["error_code"] == "INPUT_TOO_LARGE"
     assert (await owner.call("graph_list", {}))["ok"]
+
+
+async def test_the_owner_says_who_it_is_and_which_settings_are_in_force(owner: Owner) -> None:
+    answer = await owner.settings(["provider", "http_auth", "no_such_setting", "limits"])
+    assert answer["data"] == {"pid": os.getpid(), "settings": {"provider": "scripted", "http_auth": "required"}}
+
+
+async def test_settings_are_asked_for_by_a_list_of_names(folder: Path, deps: Deps) -> None:
+    assert (await said(folder, b'{"settings": "provider"}\n'))["error_code"] == "INVALID_ARGUMENT"
 
 
 async def test_clients_that_vanish_cost_only_themselves(owner: Owner, folder: Path, deps: Deps) -> None:
