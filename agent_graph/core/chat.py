@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from annotated_types import Len
-
 from agent_graph.core import images
+from agent_graph.core.bounds import Len
 from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MaybeJson
 from agent_graph.core.images import MOST_IMAGES

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 from dataclasses import FrozenInstanceError, field
+from itertools import chain
 from typing import Any, ClassVar
 
 import pytest
@@ -28,7 +29,10 @@ def made(decorator: Any, **options: Any) -> Any:
         size: int = field(default=1, compare=False)
         parts: tuple[str, ...] = field(default_factory=tuple, repr=False)
         nested: Any = None
-        length: int = field(default=0, init=False)
+        length: int = field(init=False)
+        always: int = field(default=5, init=False)
+        listed: list[int] = field(default_factory=list, init=False, compare=False)
+        late: str = field(init=False, repr=False, compare=False, default="late", kw_only=True)
 
         def __post_init__(self) -> None:
             object.__setattr__(self, "length", len(self.name))
@@ -60,7 +64,10 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize("options", FORMS)
 def test_objects_are_made_compared_hashed_and_shown_as_by_the_standard_decorator(options: dict[str, Any]) -> None:
     ours, standard = both(**options)
-    for arguments, named in CALLS * 2:  # the first call of a method compiles it
+    ways = [CALLS, CALLS[:2] * classes.BEFORE_COMPILING, CALLS]  # by hand, until somebody errs, and as it is compiled
+    for place, (arguments, named) in enumerate(chain(*ways)):
+        if place == len(CALLS):
+            ours = made(classes.dataclass, **options)
         one, other = outcome(ours, *arguments, **named), outcome(standard, *arguments, **named)
         if isinstance(other, str):
             assert one == other

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Len
-
+from agent_graph.core.bounds import Len
 from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.limits import DEFAULTS, Limits

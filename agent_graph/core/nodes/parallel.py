@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le
-
+from agent_graph.core.bounds import Ge, Le
 from agent_graph.core.classes import dataclass
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames

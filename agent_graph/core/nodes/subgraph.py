@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Final
 
-from annotated_types import Len
-
 from agent_graph.core import statepath
+from agent_graph.core.bounds import Len
 from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames
 from agent_graph.core.graph import Node

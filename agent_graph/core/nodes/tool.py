@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Any, Final
 
-from annotated_types import Len
-
+from agent_graph.core.bounds import Len
 from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue
 from agent_graph.core.limits import DEFAULTS, Limits
