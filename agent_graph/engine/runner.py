@@ -13,11 +13,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from agent_graph.core import events as e
 from agent_graph.core import failure, spending, waits
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallTool, CheckEvidence
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import Action, Perform, Record, calls_unheard_of, decide
