@@ -184,7 +184,11 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
 
 def open_ring(settings: Settings, *, now_ms: int) -> KeyRing:
     """The keys of the data folder, made at its first start. Raises what `open_keys` raises."""
-    from agent_graph.store.key_mark import begun
+
+    def begun(folder: Path) -> str:
+        from agent_graph.store.key_mark import begun  # asked only where the book of keys is missing
+
+        return begun(folder)
 
     keyless, path = settings.integrity_key == "off", settings.integrity_key_path
     return open_keys(settings.data_dir, now_ms=now_ms, keyless=keyless, path=path, was=begun)

@@ -26,6 +26,8 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
 
 WAIT: Final = f"PRAGMA busy_timeout = {BUSY_MS}"  # for another program that holds the database
+INCREMENTAL: Final = 2
+"""What ``PRAGMA auto_vacuum`` says of a database that can give pages back without being written anew."""
 _WAL_KEPT_BYTES: Final = 16 * 2**20
 _UNUSED: Final = 1
 """Rows that aiosqlite reads in one go where it iterates: no query of ours does."""
@@ -93,7 +95,8 @@ async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
 def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
     """What every writing connection is set to."""
     connection.execute(WAIT)
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # says something to a new file only, and before it is WAL
+    if connection.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):  # else saying it is a write, and a wait
+        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")  # heard by a new file only, and before it is WAL
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
     connection.execute("PRAGMA foreign_keys = ON")
