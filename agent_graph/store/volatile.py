@@ -95,6 +95,10 @@ class VolatileRuns(SqliteRuns):
         self._memory = database
         self._ahead: dict[str, _Ahead] = {}
 
+    @property
+    def shares(self) -> bool:
+        return True
+
     async def commit(self, commit: Commit) -> int:
         if self._put_off(commit):
             await self._memory.give_way()
