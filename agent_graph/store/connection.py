@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -33,17 +34,21 @@ _UNUSED: Final = 1
 """Rows that aiosqlite reads in one go where it iterates: no query of ours does."""
 
 
-async def connect(path: Path | None, *, mode: Mode = "rw", prepare: Job[object] | None = None) -> aiosqlite.Connection:
+async def connect(
+    path: Path | None, *, mode: Mode = "rw", prepare: Job[object] | None = None, when: Future[None] | None = None
+) -> aiosqlite.Connection:
     """A connection on a thread of its own; `path` None is a new database in memory.
 
     ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
     `prepare` is done on that thread, in no transaction and before anybody has the connection; what it raises closes it.
-    Raises sqlite3.Error.
+    Nothing is done before `when` is done; where that is cancelled, it is never. Raises sqlite3.Error.
     """
 
     refused: list[AgentGraphError | sqlite3.Error | OSError] = []
 
     def made() -> sqlite3.Connection:
+        if when is not None:
+            when.result()
         inner = plain(path, mode)
         if prepare is not None:
             try:
