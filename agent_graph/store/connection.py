@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -44,11 +44,15 @@ async def connect(
     Nothing is done before `when` is done; where that is cancelled, it is never. Raises sqlite3.Error.
     """
 
-    refused: list[AgentGraphError | sqlite3.Error | OSError] = []
+    refused: list[AgentGraphError | sqlite3.Error | OSError | CancelledError] = []
 
     def made() -> sqlite3.Connection:
-        if when is not None:
-            when.result()
+        try:
+            if when is not None:
+                when.result()
+        except CancelledError as never:
+            refused.append(never)
+            return plain(None, mode)
         inner = plain(path, mode)
         if prepare is not None:
             try:
