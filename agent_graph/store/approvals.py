@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final, cast
 
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ApprovalIntegrityFailure, ApprovalNotFound
 from agent_graph.store.base import ApprovalRow
 from agent_graph.store.columns import json_object, json_text, strings, where
@@ -43,6 +44,7 @@ AFTER: Final = "approval_no > :after"
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
 _LISTS: Final = ("allowed_decisions", "channels", "votes")
 _MARK: Final = ("damaged",)
+_BODY: Final = tuple(one.name for one in fields(ApprovalRow) if one.name not in (*_COLUMNS, *_MARK))
 _BEFORE_ALL_TIME_MS: Final = -1
 
 
@@ -97,8 +99,8 @@ class SqliteApprovals:
 
 def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:
     """Write `row` within the commit of the run `run_no`."""
-    body = {name: value for name, value in asdict(row).items() if name not in (*_COLUMNS, *_MARK)}
-    body.update({name: list(body[name]) for name in _LISTS})
+    body: JsonObject = {name: getattr(row, name) for name in _BODY}
+    body.update({name: list(getattr(row, name)) for name in _LISTS})
     connection.execute(
         KEEP,
         (
@@ -141,8 +143,8 @@ def _unreadable(approval_id: str, run_id: str) -> ApprovalRow:
 
 def _row(columns: tuple[Any, ...]) -> ApprovalRow:
     approval_id, run_id, created_at_ms, expires_at_ms, audience, body, status = columns
-    fields = cast("dict[str, Any]", json_object(body))
-    fields.update({name: tuple(fields[name]) for name in _LISTS})
+    found = cast("dict[str, Any]", json_object(body))
+    found.update({name: tuple(found[name]) for name in _LISTS})
     return ApprovalRow(
         approval_id=approval_id,
         run_id=run_id,
@@ -150,5 +152,5 @@ def _row(columns: tuple[Any, ...]) -> ApprovalRow:
         created_at_ms=created_at_ms,
         expires_at_ms=expires_at_ms,
         audience=strings(audience),
-        **fields,
+        **found,
     )
