@@ -176,7 +176,8 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
     targets = make_targets(notify)
     if not targets:
         return None
-    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    names = tuple(target.name for target in targets)
+    announcer = Announcer(names, frozenset(notify.events), notify.text, redactor=settings.redactor)
     outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
     opened.push_async_callback(outbox.stop)
     return outbox
