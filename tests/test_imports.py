@@ -17,7 +17,9 @@ HEAVY = {
     "aiosqlite", "httpx", "httpx2", "jsonschema", "mcp", "networkx", "pydantic", "re2", "rich", "starlette", "typer",
     "uvicorn", "xllamacpp",
 }  # fmt: skip
-RUNNING_WITHOUT = {"httpx", "httpx2", "jsonschema", "mcp", "networkx", "pydantic", "rich", "starlette", "typer"}
+RUNNING_WITHOUT = {
+    "annotated_types", "httpx", "httpx2", "jsonschema", "mcp", "networkx", "pydantic", "rich", "starlette", "typer",
+}  # fmt: skip
 
 
 DRIVE = """

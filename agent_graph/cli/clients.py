@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import InvalidArgument
 

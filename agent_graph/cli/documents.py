@@ -7,12 +7,12 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_graph.cli.json_texts import fault, parts, patched
 from agent_graph.cli.yaml_documents import patched_yaml, read_yaml, yaml_places
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.core.patch import applied

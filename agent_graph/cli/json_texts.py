@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import pointer
 from agent_graph.core.jsonvalue import compact
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_graph.cli.documents import STDIN_NAME, YAML, Document, document, placed, spec_of, unplaced
 from agent_graph.core.budgets import check
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.errors import GraphNotFound, InputInvalid, InputTooDeep, InputTooLarge, InvalidArgument

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
+
+from agent_graph.core.classes import dataclass
 
 KINDS: Final = (
     "approval.opened", "approval.expiring", "approval.decided", "approval.expired", "approval.withdrawn", "run.ended",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from agent_graph.console.forms import Form
 from agent_graph.console.sessions import Session
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import AgentGraphError
 from agent_graph.tools import registry
 from agent_graph.tools.deps import Caller, Deps

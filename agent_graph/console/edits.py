@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_graph.console.rendering import pretty
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal, parse_json
 from agent_graph.core.limits import Limits
 

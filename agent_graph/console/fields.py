@@ -7,10 +7,10 @@ schema, what is wrong with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.console.forms import Form
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, parse_json
 from agent_graph.core.limits import Limits
 from agent_graph.errors import AgentGraphError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from starlette.routing import BaseRoute
 
 from agent_graph.console.sessions import LINK_MS, LetIn, Sessions
 from agent_graph.console.web import Console
+from agent_graph.core.classes import dataclass
 from agent_graph.settings.http import HttpSettings
 from agent_graph.tools.deps import Deps
 

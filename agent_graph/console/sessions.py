@@ -11,9 +11,10 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol, TypeAlias
 
+from agent_graph.core.classes import dataclass
 from agent_graph.engine.clock import Clock
 from agent_graph.errors import AccessTokenInvalid, LoginLinkInvalid
 from agent_graph.tools.deps import Caller, Progress, Via

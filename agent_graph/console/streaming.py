@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import StreamingResponse
 
 from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.rendering import fragment
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import AgentGraphError, TooManyRequests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from agent_graph.console.desk import Desk, Turned
 from agent_graph.console.rendering import page
 from agent_graph.console.sessions import Session, Sessions
 from agent_graph.console.views import approvals, deciding, graphs, log, login, receipts, runs, starting
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import AgentGraphError, FormNotValid
 from agent_graph.tools.deps import Deps
 

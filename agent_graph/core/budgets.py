@@ -7,10 +7,11 @@ hosts counted them), *held* for calls in flight, and *kept* for calls whose host
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel
 from agent_graph.core.events import BudgetRefused, BudgetSettled, Fact, from_json, to_json
 from agent_graph.core.issues import suggest

@@ -6,12 +6,12 @@ A message is {role, content, images?}: `content` a text, `images` data URLs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from annotated_types import Len
-
 from agent_graph.core import images
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MaybeJson
 from agent_graph.core.images import MOST_IMAGES
 from agent_graph.core.issues import Issue, pointer

@@ -8,10 +8,11 @@ graphs has is said to be that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.difference import difference
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest, json_equal

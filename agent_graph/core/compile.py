@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_graph.core import nesting, signals
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Graph, Node, Output
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, digest

@@ -7,11 +7,12 @@ cannot be proved is no issue: at run time a fixed order decides (engine.md 3).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_graph.core import statepath
 from agent_graph.core.choices import EXIT, Selections, can_end
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import END_RUN
 from agent_graph.core.issues import Issue
 from agent_graph.core.nodes import KNOWN_TYPES

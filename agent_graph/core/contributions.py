@@ -5,10 +5,11 @@ A *writer* is a firing that wrote something, an *entry* one of its writes in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from agent_graph.core import statepath
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MISSING, MaybeJson, Missing, Path
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.core.ops import reducers

@@ -8,8 +8,9 @@ Laura, Santaroni 2012) the pieces are found once for all its in-edges.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.dominators import NONE, immediate_dominators
 
 

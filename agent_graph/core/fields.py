@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.contributions import Conflict
 from agent_graph.core.effects import Answer, OpenFrames
 from agent_graph.core.graph import Graph, Node

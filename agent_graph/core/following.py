@@ -8,10 +8,11 @@ every recorded choice are obeyed, and nothing is guessed. Performs nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, CheckEvidence
 from agent_graph.core.failure import follow_up
 from agent_graph.core.graph import Graph

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 

@@ -7,10 +7,11 @@ can be handed in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_graph.core import statepath
+from agent_graph.core.classes import dataclass
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.firing import Firing
 from agent_graph.core.graph import Graph

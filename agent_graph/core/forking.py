@@ -9,11 +9,12 @@ decided yet is asked from the beginning. Performs nothing, and changes nothing o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
+from agent_graph.core.classes import dataclass
 from agent_graph.core.following import follow
 from agent_graph.core.fork_changes import Changed, Changes, check_decisions
 from agent_graph.core.forks import Question, asking

@@ -14,8 +14,8 @@ __all__ = ["dataclass"]
 if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
-    import dataclasses
+    from agent_graph.core import classes
 
     def dataclass(*, frozen: bool, **options: Any) -> Any:
-        """The standard decorator; what is to be frozen keeps its hash."""
-        return dataclasses.dataclass(unsafe_hash=frozen, **options)
+        """As in `core.classes`; what is to be frozen keeps its hash."""
+        return classes.dataclass(frozen=frozen, guarded=False, **options)

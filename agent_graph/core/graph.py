@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 
 if TYPE_CHECKING:

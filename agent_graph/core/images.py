@@ -10,9 +10,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonValue
 
 MOST_IMAGES: Final = 16

@@ -30,14 +30,12 @@ _STRUCTURE: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]+|[\]}]+', re
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _LOOKS_LIKE_FLOAT: Final = re.compile(r"[:,\[]-?[0-9]+[.eE]")  # where a value stands: a hash in quotes is none
 
-_compact_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_sorted_encoder: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=True
-)
 
-
-def _made_once(encoder: json.JSONEncoder) -> Callable[[JsonValue], str]:
-    """``encoder.encode``, which makes the C encoder anew at each call: that takes longer than most values do."""
+def _encode(*, sort_keys: bool) -> Callable[[JsonValue], str]:
+    """``JSONEncoder.encode``, which makes the C encoder anew at each call: that takes longer than most values do."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=sort_keys
+    )
     parts: Any = json.encoder  # typeshed knows only what is documented
     if getattr(parts, "c_make_encoder", None) is None:  # no CPython
         return encoder.encode
@@ -48,7 +46,8 @@ def _made_once(encoder: json.JSONEncoder) -> Callable[[JsonValue], str]:
     return lambda value: "".join(chunks(value, 0))
 
 
-_sorted_text: Final = _made_once(_sorted_encoder)
+_compact_text: Final = _encode(sort_keys=False)
+_sorted_text: Final = _encode(sort_keys=True)
 quoted: Final = json.encoder.encode_basestring
 """A string as JSON writes it, in quotes; canonical as it is."""
 
@@ -142,7 +141,7 @@ def digest(value: JsonValue) -> str:
 def compact(value: JsonValue) -> str:
     """JSON without white space, keys in their own order; floats as Python writes them (``3.0`` stays ``3.0``)."""
     try:
-        return _compact_encoder.encode(value)
+        return _compact_text(value)
     except RecursionError:
         return "".join(_chunks(value, list, repr))
 
@@ -335,7 +334,7 @@ def _chunks(value: JsonValue, order: Callable[[Any], list[str]], number: Callabl
             todo.append("}")
             for place, key in reversed(list(enumerate(order(item)))):
                 todo.append((item[key],))
-                todo.append(("," if place else "") + _compact_encoder.encode(key) + ":")
+                todo.append(("," if place else "") + _compact_text(key) + ":")
             todo.append("{")
         elif isinstance(item, list | tuple):
             todo.append("]")
@@ -347,4 +346,4 @@ def _chunks(value: JsonValue, order: Callable[[Any], list[str]], number: Callabl
         elif isinstance(item, float):
             yield number(item)
         else:
-            yield _compact_encoder.encode(item)
+            yield _compact_text(item)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final
+
+from agent_graph.core.classes import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -6,10 +6,11 @@ An answer is read as the node's `json_mode`, `output_schema`, `repair` and `on_l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, NoReturn
 
 from agent_graph.core import reply, schema
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, ModelAnswer, Warning_
 from agent_graph.core.graph import Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core import images
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, digest
 from agent_graph.core.redact import redact

@@ -9,11 +9,12 @@ reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 from agent_graph.core import events as e
 from agent_graph.core import signals
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, CallTool, CheckEvidence
 from agent_graph.core.failure import follow_up
 from agent_graph.core.following import Divergence, Followed, asked_otherwise, follow

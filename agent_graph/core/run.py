@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Final
 
 from agent_graph.core.budgets import ON_BUDGET, Ledger
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Fact, GatePlaced, WriteConflict
 from agent_graph.core.firing import Firing
 from agent_graph.core.frames import Frame

@@ -6,13 +6,14 @@ This is a border: pydantic is at home here, and a run never comes here.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from agent_graph.core import configs
 from agent_graph.core import fields as reading
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, json_equal
 from agent_graph.core.limits import DEFAULTS, Limits

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Len
 from pydantic import BaseModel, ConfigDict
 from pydantic import Field as Described
 
+from agent_graph.core.bounds import Len
 from agent_graph.core.budgets import MOST
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9_.-]{1,64}$"

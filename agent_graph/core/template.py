@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core import schema
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import pointer, suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, compact, parse_json
 from agent_graph.core.limits import DEFAULTS, Limits

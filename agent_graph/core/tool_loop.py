@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, CallModel, CallTool, ModelAnswer, ToolAnswer
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size

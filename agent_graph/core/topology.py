@@ -6,9 +6,10 @@ Nodes are declaration indexes, edges are indexes into `Topology.edges`. A node s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 if TYPE_CHECKING:

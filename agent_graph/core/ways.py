@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_graph.core.budgets import ON_BUDGET
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import BudgetRefused, Fact, FramesOpened, NodeFailed, NodeFinished, RouteTaken, RunStarted
 from agent_graph.core.graph import END, END_RUN, START, Graph, Node
 from agent_graph.core.jsonvalue import JsonObject, compact

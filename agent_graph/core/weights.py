@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Missing, Write
 from agent_graph.core.jsonvalue import JsonValue, canonical, compact
 

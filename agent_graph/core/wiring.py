@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_graph.core import budgets
 from agent_graph.core import fields as reading
 from agent_graph.core.choices import EXIT, Selections, selections
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import END, END_RUN, SPECIAL_TARGETS, START
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.jsonvalue import JsonObject

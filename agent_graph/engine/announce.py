@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_graph.connect.base import KINDS
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact
 from agent_graph.core.redact import PLAIN, Redactor

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.compile import Compiled, Level, compile_graph, load_graph
 from agent_graph.core.graph import Graph
 from agent_graph.core.issues import Issue

@@ -7,9 +7,10 @@ what it answers is text for a model, bounded and never a template.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ConnectionNotFound, ConnectionToolNotFound
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_graph.core import checkpoint
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.run import Run
 from agent_graph.core.scheduler import evolve, new_run
@@ -104,6 +104,8 @@ class Journal:
             event = e.Event(run.seq, now_ms, fact)
             evolve(graph, run, event)
             self._pending.append(event)
+            if isinstance(fact, e.NodeStarted):
+                continue  # every other one
             if isinstance(fact, e.ENDS):
                 self.finishes = True
             elif isinstance(fact, _GATE_FACTS):

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.failure import LONGEST_ASKED_MS
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ModelOverloaded

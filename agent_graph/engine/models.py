@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import ModelNotFound
 from agent_graph.llm.base import ModelClient
 

@@ -6,10 +6,10 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Event
 from agent_graph.store.base import RunRow
 

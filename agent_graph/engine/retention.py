@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.engine.clock import Clock
 from agent_graph.errors import AgentGraphError
 from agent_graph.store.base import Ended, Space, Store

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import ModelAnswer
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, ModelAnswer
 
 DeltaKind: TypeAlias = Literal["text", "thinking"]

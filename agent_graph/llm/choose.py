@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import ModelNotConfigured, ModelNotFound
 from agent_graph.llm.base import ModelClient, ModelInfo
 

@@ -9,12 +9,13 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agent_graph.core import model_options
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, ModelAnswer
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.limits import DEFAULTS

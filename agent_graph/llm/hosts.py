@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import SettingInvalid
 
 DEFAULT_PORT = 11434

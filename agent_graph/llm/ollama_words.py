@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from agent_graph.core import images
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, ModelAnswer
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ModelRefused

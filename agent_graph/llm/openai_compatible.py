@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import CallModel, ModelAnswer
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.errors import ModelBadReply, ModelNotFound, ModelRefused, ModelTimeout, ModelUnreachable, Upstream

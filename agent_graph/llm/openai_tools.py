@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, parse_json
 from agent_graph.core.limits import DEFAULTS
 from agent_graph.errors import InvalidRequest, ModelBadReply

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent_graph import errors
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MISSING, CallModel, MaybeJson, ModelAnswer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.limits import DEFAULTS

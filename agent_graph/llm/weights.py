@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from agent_graph.core.classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

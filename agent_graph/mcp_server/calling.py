@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from mcp.server.context import ServerRequestContext
 
+from agent_graph.core.classes import dataclass
 from agent_graph.tools.deps import SCOPES, Caller, Progress, Sharing, Via
 
 Context: TypeAlias = ServerRequestContext[Any, Any]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcp import MCPError, types
 
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import compact
 from agent_graph.errors import ApprovalNotAnswered, ApprovalSelfDecision

@@ -7,12 +7,12 @@ one can be found: a client that waits for ever is worse off than one that is tol
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from mcp import types
 from pydantic import ValidationError
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, compact, parse_json
 from agent_graph.errors import AgentGraphError, InputTooLarge, InvalidRequest
 from agent_graph.mcp_server.lines import LINE_BYTES, TooLong

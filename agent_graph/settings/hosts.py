@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, NoReturn
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import SettingInvalid
 from agent_graph.llm.hosts import HostAddress, parse_host, parse_openai

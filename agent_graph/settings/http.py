@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal
 
+from agent_graph.core.classes import dataclass
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read
 from agent_graph.settings.setting import Setting

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_graph.connect.base import KINDS
 from agent_graph.connect.signing import key_of
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import SettingInvalid
 from agent_graph.settings import values as read

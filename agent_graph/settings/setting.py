@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from agent_graph.core.classes import dataclass
 
 GROUPS: Final = ("retention", "http", "notify")
 """Settings whose names begin so stand in a table of that name in settings.toml."""

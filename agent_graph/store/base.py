@@ -76,12 +76,16 @@ class GraphStore(Protocol):
 
 
 class RunStore(Protocol):
+    @property
+    def shares(self) -> bool:
+        """A commit would wait for others', or keeps nothing: a run that goes on by itself may make one of several."""
+        ...
+
     async def commit(self, commit: Commit) -> int:
-        """Write it all in one transaction, durable when this returns; how many bytes the events took, 0 where they are
-        written when somebody reads them. Concurrent commits share a transaction
-        (group commit), none waits longer than one fsync for it. Raises `SequenceConflict`, `StoreFull`, `StoreBusy`;
-        `RunNotFound` or, with `create`, `GraphVersionNotFound` when what it belongs to is not stored; for `answered`
-        `IdempotencyConflict` (same key, another request) and `AlreadyAnswered` (same key, same request)."""
+        """Write it all in one transaction, durable when this returns; the bytes of the events, 0 where they are written
+        when read. Concurrent commits share a transaction, none waits longer than one fsync for it. Raises `StoreFull`,
+        `SequenceConflict`, `StoreBusy`; `RunNotFound`, or `GraphVersionNotFound` with `create`, for what is not stored;
+        for `answered` `IdempotencyConflict` and `AlreadyAnswered` (same key and request)."""
         ...
 
     async def get(self, run_id: str, *, principal: str = "") -> RunRow:
@@ -99,8 +103,7 @@ class RunStore(Protocol):
         ...
 
     async def verify_chain(self, run_id: str) -> int | None:
-        """The seq of the first event that is missing or is not what was written, found by the hashes the events hold
-        of one another; None when all hold. Raises `RunNotFound`."""
+        """The seq of the first event that is missing or changed; None when all hold. Raises `RunNotFound`."""
         ...
 
     async def list(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.store import chain, logs, outbox, row_seals
 from agent_graph.store.base import Telling
 from agent_graph.store.connection import Mode, connect, disconnect, on_thread, tune_reader

@@ -76,6 +76,11 @@ class Database:
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def crowded(self) -> bool:
+        """Others write too."""
+        return self._crowded or self._writing
+
     async def write(self, job: Job[T], *, brief: bool = False) -> T:
         """Run `job` in a transaction, perhaps together with others; durable when this returns.
 

@@ -48,6 +48,8 @@ READ_VERSION: Final = f"""
 SELECT graph_id, graph_version, description, node_count, edge_count, stored_at_ms, spec, compiled, content,
     {row_seals.holds("graph_versions")}
 FROM graph_versions WHERE graph_id = ? AND graph_version = ?"""
+# whether a version is there; whether it is what was written is seen by whoever reads it
+IS_STORED: Final = "SELECT 1 FROM graph_versions WHERE graph_id = ? AND graph_version = ?"
 # whether any version of the id was ever stored
 KNOWN: Final = "SELECT 1 FROM graphs WHERE graph_id = ?"
 # all versions of an id, the one stored last first

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import sqlite3
 from functools import partial
+from operator import add
 from typing import Any, Final
 
 from agent_graph.store import row_seals
 from agent_graph.store.base import Outcome, RunRow
 from agent_graph.store.db import Database
 
-# counts one run that has ended
-COUNT: Final = """
-INSERT INTO outcomes (graph_id, graph_version, status, code, runs, llm_calls, tokens, token_runs, wall_clock_ms,
-                      first_at_ms, last_at_ms)
-VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT (graph_id, graph_version, status, code) DO UPDATE
-SET runs = runs + 1, llm_calls = llm_calls + excluded.llm_calls, tokens = tokens + excluded.tokens,
-    token_runs = token_runs + excluded.token_runs, wall_clock_ms = wall_clock_ms + excluded.wall_clock_ms,
-    first_at_ms = min(first_at_ms, excluded.first_at_ms), last_at_ms = max(last_at_ms, excluded.last_at_ms)"""
-# whether what was counted so far is what was written, and the seal over what it has become
-WHICH: Final = "graph_id = ?1 AND graph_version = ?2 AND status = ?3 AND code = ?4"
-HOLDS: Final = f"SELECT {row_seals.holds('outcomes')} FROM outcomes WHERE {WHICH}"
-SEAL: Final = f"UPDATE outcomes SET row_seal = {row_seals.seal('outcomes')} WHERE {WHICH}"
+_SEAL: Final = "outcomes.row_seal"
+WHICH: Final = "graph_id = ? AND graph_version = ? AND status = ? AND code = ?"
+# what was counted so far
+COUNTED: Final = f"""
+SELECT runs, llm_calls, tokens, token_runs, wall_clock_ms, first_at_ms, last_at_ms, row_seal
+FROM outcomes WHERE {WHICH}"""
+# counts the first run that ended so
+FIRST: Final = """
+INSERT INTO outcomes (runs, llm_calls, tokens, token_runs, wall_clock_ms, first_at_ms, last_at_ms, row_seal,
+                      graph_id, graph_version, status, code) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# counts one more
+MORE: Final = f"""
+UPDATE outcomes SET runs = ?, llm_calls = ?, tokens = ?, token_runs = ?, wall_clock_ms = ?, first_at_ms = ?,
+                    last_at_ms = ?, row_seal = ? WHERE {WHICH}"""
 # whether some origin is not what was written: then nobody can say which counts belong to what
 DAMAGED_ORIGIN: Final = (
     f"SELECT graph_id || ' ' || graph_version FROM origins WHERE NOT {row_seals.holds('origins')} LIMIT 1"
@@ -95,22 +98,23 @@ def _outcome(columns: tuple[Any, ...]) -> Outcome:
     return Outcome(*named, "failed", "", 0, 0, 0, 0, 0, 0, 0, template_version, damaged=True)
 
 
-def count(run: RunRow, connection: sqlite3.Connection) -> None:
+def count(run: RunRow, seals: row_seals.RowSeals, connection: sqlite3.Connection) -> None:
     """Count a run that ends with the write this is part of."""
     usage: Any = run.usage
     told = (usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0))
     known = "unknown" not in told
     ended_ms = run.created_at_ms if run.finished_at_ms is None else run.finished_at_ms
-    began_ms = ended_ms if run.started_at_ms is None else run.started_at_ms
+    took_ms = 0 if run.started_at_ms is None else max(0, ended_ms - run.started_at_ms)
     code = str((run.error or {}).get("code", "")) if run.status == "failed" else ""
     which = (run.graph_id, run.graph_version, run.status, code)
-    before = connection.execute(HOLDS, which).fetchone()
-    connection.execute(
-        COUNT,
-        (
-            run.graph_id, run.graph_version, run.status, code, usage.get("llm_calls", 0), sum(told) if known else 0,
-            int(known), max(0, ended_ms - began_ms), ended_ms, ended_ms,
-        ),
-    )  # fmt: skip
-    if before is None or before[0]:  # what was wrong before does not become right
-        connection.execute(SEAL, which)
+    mine = (1, usage.get("llm_calls", 0), sum(told) if known else 0, int(known), took_ms)
+    before = connection.execute(COUNTED, which).fetchone()
+    if before is None:
+        counted = (*mine, ended_ms, ended_ms)
+        connection.execute(FIRST, (*counted, seals.make(_SEAL, *which, *counted), *which))
+        return
+    *sums, first_ms, last_ms, seal = before
+    counted = (*map(add, sums, mine), min(first_ms, ended_ms), max(last_ms, ended_ms))
+    if seals.holds(seal, _SEAL, *which, *before[:-1]):  # what was wrong before does not become right
+        seal = seals.make(_SEAL, *which, *counted)
+    connection.execute(MORE, (*counted, seal, *which))

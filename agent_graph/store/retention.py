@@ -85,7 +85,10 @@ class SqliteRetention:
     async def write_off(
         self, run_id: str, error: JsonObject, *, at_ms: int, answered: Answered | None, notices: Sequence[Notice] = ()
     ) -> bool:
-        job = partial(_write_off, run_id, json_text(error), at_ms=at_ms, answered=answered, notices=notices)
+        job = partial(
+            _write_off, run_id, json_text(error), at_ms=at_ms, answered=answered, notices=notices,
+            seals=self._database.seals,
+        )  # fmt: skip
         return await self._database.write(job)
 
     async def space(self) -> Space:
@@ -141,12 +144,12 @@ def _prune(run_ids: tuple[str, ...], forget: bool, connection: sqlite3.Connectio
 
 def _write_off(
     run_id: str, error: str, connection: sqlite3.Connection, *, at_ms: int, answered: Answered | None,
-    notices: Sequence[Notice],
+    notices: Sequence[Notice], seals: row_seals.RowSeals,
 ) -> bool:  # fmt: skip
     check_new(answered, connection)
     if not connection.execute(WRITE_OFF, (error, at_ms, run_id)).rowcount:
         return False
-    count(find_row(run_id, connection), connection)
+    count(find_row(run_id, connection), seals, connection)
     connection.execute(WITHDRAW, connection.execute(NUMBER, (run_id,)).fetchone())
     outbox.keep(notices, connection)
     reserve(answered, connection)

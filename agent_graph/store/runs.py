@@ -18,7 +18,7 @@ from agent_graph.store.base import TERMINAL, Commit, RunRow, RunStatus, StoredEv
 from agent_graph.store.columns import json_text
 from agent_graph.store.cursor import check_limit
 from agent_graph.store.db import Database
-from agent_graph.store.graphs import READ_VERSION, version_not_found
+from agent_graph.store.graphs import IS_STORED, version_not_found
 from agent_graph.store.logs import Verified, event_number, stored
 from agent_graph.store.requests import check_new, reserve
 from agent_graph.store.run_rows import find_row, list_rows, not_found
@@ -48,6 +48,7 @@ class Extension(NamedTuple):
 
 NOWHERE: Final = Place(0, 0, chain.NO_EVENT, "")
 _PLACES_KEPT: Final = 10_000
+_NEITHER_PINNED_NOR_PRUNED: Final = (0, 0)
 
 # where a run stands
 PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
@@ -55,8 +56,7 @@ PLACE: Final = "SELECT run_no, seq, head, status FROM runs WHERE run_id = ?"
 CREATE: Final = """
 INSERT INTO runs (seq, head, started_at_ms, finished_at_ms, error, usage, final_state, budget, wake_at_ms, row_seal,
                   status, run_id, graph_id, graph_version, thread_id, created_at_ms, principal, forked_from, made_seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        row_seal('runs.made_seal', ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0, 0))"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # moves a run on, if it still stands where it is thought to stand; the status stays, so no index is touched
 ADVANCE: Final = """
 UPDATE runs SET seq = ?, head = ?, started_at_ms = ?, finished_at_ms = ?, error = ?, usage = ?, final_state = ?,
@@ -110,6 +110,10 @@ class SqliteRuns:
         self._verified = Verified()
         self._aside: dict[str, JsonObject] = {}
         """Runs that read ``interrupted`` with this error, where not even that could be written."""
+
+    @property
+    def shares(self) -> bool:
+        return self._database.crowded
 
     async def commit(self, commit: Commit) -> int:
         run_id = commit.run.run_id
@@ -208,7 +212,7 @@ def write_commit(
         if extension is None or extension.after != place:
             extension = _extend(commit, place, rows)
         if commit.create:
-            place = place._replace(run_no=_create(commit.run, extension.columns, connection))
+            place = place._replace(run_no=_create(commit.run, extension.columns, rows, connection))
             if len(commit.events) > 1:  # a fork holds what its origin cited
                 witnesses.hold(commit.run.run_id, commit.events, connection)
         else:
@@ -224,7 +228,7 @@ def write_commit(
         data = zlib.compress(commit.snapshot, zlib.Z_BEST_SPEED)  # on the connection's thread: nobody waits for it
         connection.execute(SNAPSHOT, (place.run_no, seq, _digest(data), data, commit.run.run_id))
     if commit.run.status in TERMINAL and place.status not in TERMINAL:
-        outcomes.count(commit.run, connection)
+        outcomes.count(commit.run, rows, connection)
     if commit.notices:
         outbox.keep(commit.notices, connection)
     reserve(commit.answered, connection)
@@ -259,14 +263,15 @@ def _advance(run: RunRow, extension: Extension, connection: sqlite3.Connection) 
     return moved.rowcount == 1
 
 
-def _create(run: RunRow, columns: tuple[Any, ...], connection: sqlite3.Connection) -> int:
-    if connection.execute(READ_VERSION, (run.graph_id, run.graph_version)).fetchone() is None:
+def _create(run: RunRow, columns: tuple[Any, ...], rows: row_seals.RowSeals, connection: sqlite3.Connection) -> int:
+    if connection.execute(IS_STORED, (run.graph_id, run.graph_version)).fetchone() is None:
         raise version_not_found(run.graph_id, run.graph_version)  # a run that nobody could drive on
-    rest = (
-        run.status, run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
+    made = (
+        run.run_id, run.graph_id, run.graph_version, run.thread_id, run.created_at_ms, run.principal,
         json_text(run.forked_from) if run.forked_from else None,
     )  # fmt: skip
-    return int(connection.execute(CREATE, (*columns, *rest)).lastrowid or 0)
+    seal = rows.make("runs.made_seal", *made, *_NEITHER_PINNED_NOR_PRUNED)
+    return int(connection.execute(CREATE, (*columns, run.status, *made, seal)).lastrowid or 0)
 
 
 def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:

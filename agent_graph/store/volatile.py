@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
 import aiosqlite
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Event
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.sealing import Seal
@@ -93,6 +94,10 @@ class VolatileRuns(SqliteRuns):
         super().__init__(database)
         self._memory = database
         self._ahead: dict[str, _Ahead] = {}
+
+    @property
+    def shares(self) -> bool:
+        return True
 
     async def commit(self, commit: Commit) -> int:
         if self._put_off(commit):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, Protocol, TypeAlias
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.events import Event
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
 from agent_graph.core.ways import WayKey, node_of, taken
 from agent_graph.errors import RunPruned

@@ -6,9 +6,10 @@ is left, down every level. So a run's status and its cursors survive next to a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 
 LEAST: Final = 48

@@ -11,11 +11,11 @@ import difflib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, check_value, digest
 from agent_graph.core.limits import Limits
 from agent_graph.errors import (

@@ -147,6 +147,10 @@ class SeenRuns:
         await self.get(run_id)
         return await self._runs.pin(run_id, pinned=pinned)
 
+    @property
+    def shares(self) -> bool:
+        raise _operators()
+
     async def commit(self, commit: Commit) -> int:
         raise _operators()
 

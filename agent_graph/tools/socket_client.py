@@ -7,10 +7,10 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, parse_json
 from agent_graph.errors import InvalidRequest
 from agent_graph.tools import socket_wire as wire

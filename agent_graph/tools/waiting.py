@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import StoreCorrupt
 from agent_graph.store.base import TERMINAL, ApprovalRow, RunRow

@@ -8,8 +8,9 @@ nodes move towards them as far as the order allows. The same graph always gets t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from agent_graph.core.classes import dataclass
 
 Way: TypeAlias = tuple[str, str]
 Point: TypeAlias = tuple[float, float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from agent_graph.console.drawing.layers import Plan, Point, Room, Way, planned
 from agent_graph.console.rendering import UNSEEN, fragment
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import END, END_RUN, START
 
 NODES: Final = 150

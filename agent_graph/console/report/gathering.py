@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agent_graph.console.desk import Turned
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 Ask: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]

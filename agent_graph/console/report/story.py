@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_graph.console.rendering import lasting, pretty
+from agent_graph.core.classes import dataclass
 
 TEXT: Final = 20_000
 """Characters of one text."""

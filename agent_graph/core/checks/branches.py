@@ -7,9 +7,10 @@ run is told apart first, for there every choice may be made in turn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_graph.core.choices import EXIT, Selections
+from agent_graph.core.classes import dataclass
 from agent_graph.core.dominators import NONE, immediate_dominators
 from agent_graph.core.topology import Topology, bits
 

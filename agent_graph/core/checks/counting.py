@@ -7,12 +7,12 @@ loop once, nothing fails. Least: what no way round can save.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_graph.core.checks.cheapest import least, pays
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.choices import EXIT
+from agent_graph.core.classes import dataclass
 from agent_graph.core.dominators import NONE
 from agent_graph.core.topology import build, members
 

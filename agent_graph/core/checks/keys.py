@@ -7,10 +7,11 @@ are one, so that nothing is called unwritten that may be there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_graph.core import statepath
+from agent_graph.core.classes import dataclass
 from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.topology import Topology, bits
 

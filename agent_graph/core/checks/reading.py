@@ -8,11 +8,12 @@ otherwise it is only called wrong where it looks like one that is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_graph.core.checks.keys import BOOKS, WITHOUT_OUTPUT, Path, plain
 from agent_graph.core.checks.shape import Shape
+from agent_graph.core.classes import dataclass
 from agent_graph.core.fields import closest
 from agent_graph.core.issues import Issue, Severity, pointer
 from agent_graph.core.jsonvalue import JsonObject

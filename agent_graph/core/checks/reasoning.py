@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Any, Final, Protocol
 
 from agent_graph.core.checks.samples import TEXT_CONTAINS, Question, Sample, implies, samples, settled
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MISSING, Missing
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, equality_key
 from agent_graph.core.ops.predicates import ALIASES

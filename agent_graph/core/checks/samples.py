@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonValue, equality_key, is_number, text_of
 from agent_graph.core.ops import predicates
 

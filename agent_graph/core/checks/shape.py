@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 from agent_graph.core.checks.branches import Branches, branches
 from agent_graph.core.checks.keys import Keys, known_keys
 from agent_graph.core.choices import Selections, can_end
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Output
 from agent_graph.core.nodes import KNOWN_TYPES
 from agent_graph.core.nodes.base import Read

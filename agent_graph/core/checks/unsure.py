@@ -7,7 +7,7 @@ choices on the way leave behind must be able to get there or to end without one 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from agent_graph.core import regions
@@ -15,6 +15,7 @@ from agent_graph.core.checks.keys import BOOKS, Path, plain
 from agent_graph.core.checks.reading import answered, optional_fix
 from agent_graph.core.checks.shape import Shape
 from agent_graph.core.choices import EXIT
+from agent_graph.core.classes import dataclass
 from agent_graph.core.dominators import NONE
 from agent_graph.core.issues import Issue
 from agent_graph.core.nodes.base import Read

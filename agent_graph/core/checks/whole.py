@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_graph.core import conflicts, cycles, iterations, results
 from agent_graph.core.checks import acting, cheapest, endings, outcomes, quorums, reading, rounds, routing, unsure
 from agent_graph.core.checks.shape import Shape
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue
 from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.core.topology import Topology

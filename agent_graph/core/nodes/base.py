@@ -6,12 +6,12 @@ The functions at the end say once, for all types, what a path, a template and an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
-from annotated_types import Ge, Le, Len
-
 from agent_graph.core import statepath
+from agent_graph.core.bounds import Ge, Le, Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, Effect, MaybeJson, Missing, Path, Write
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer

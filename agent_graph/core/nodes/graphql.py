@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Len
-
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue, pointer
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig, Read, Target, path_issues, value_reads

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le, Len
-
 from agent_graph.core import schema, statepath
+from agent_graph.core.bounds import Ge, Le, Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MISSING, Answer, ApprovalAnswer, AskApproval, Done, MaybeJson, Missing, Write
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer

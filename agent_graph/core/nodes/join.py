@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le, Len
-
+from agent_graph.core.bounds import Ge, Le, Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, Missing
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, Severity, pointer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le, Len
-
 from agent_graph.core import chat, evidence, mending, model_options, schema, tool_loop
+from agent_graph.core.bounds import Ge, Le, Len
 from agent_graph.core.chat import Message
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, CallModel, CallTool, CheckEvidence, Done, EvidenceAnswer, ModelAnswer
 from agent_graph.core.graph import Node
 from agent_graph.core.images import MOST_IMAGES

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from annotated_types import Ge, Le, Len
-
+from agent_graph.core.bounds import Ge, Le, Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, MaybeJson, Write
 from agent_graph.core.graph import END, SPECIAL_TARGETS, Node
 from agent_graph.core.issues import Issue, pointer

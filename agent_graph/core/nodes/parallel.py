@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le
-
+from agent_graph.core.bounds import Ge, Le
+from agent_graph.core.classes import dataclass
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames
 from agent_graph.core.graph import SPECIAL_TARGETS, Node

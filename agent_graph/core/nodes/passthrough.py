@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue

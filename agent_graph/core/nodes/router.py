@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, MaybeJson, Missing
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Len
-
 from agent_graph.core import schema
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, AwaitSignal, Done, SignalAnswer, TimeAnswer
 from agent_graph.core.graph import END, Node
 from agent_graph.core.issues import Issue, pointer

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from annotated_types import Len
-
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final
 
-from annotated_types import Len
-
 from agent_graph.core import statepath
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, FramesAnswer, Missing, OpenFrames
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue, pointer

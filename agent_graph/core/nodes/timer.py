@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final
 
-from annotated_types import Ge, Le
-
+from agent_graph.core.bounds import Ge, Le
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Answer, Done, Missing, Sleep
 from agent_graph.core.graph import Node
 from agent_graph.core.issues import Issue

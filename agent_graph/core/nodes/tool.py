@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final
 
-from annotated_types import Len
-
+from agent_graph.core.bounds import Len
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue
 from agent_graph.core.limits import DEFAULTS, Limits
 from agent_graph.core.nodes.base import UNAVAILABLE_EVERYWHERE, NodeConfig, Read, Target, path_issues, value_reads

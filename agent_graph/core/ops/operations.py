@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from agent_graph.core import statepath
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import Issue, suggest, unknown_fields
 from agent_graph.core.issues import pointer as to_pointer
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, is_number, text_of

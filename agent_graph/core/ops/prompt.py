@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import MaybeJson, Missing
 from agent_graph.core.jsonvalue import canonical, text_of
 from agent_graph.errors import NodeFailure

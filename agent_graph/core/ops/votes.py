@@ -17,10 +17,10 @@ keeps the order of `candidates`, or, without them, that in which the ballots (in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from agent_graph.core import statepath
+from agent_graph.core.classes import dataclass
 from agent_graph.core.effects import Missing
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact
 from agent_graph.core.ops.joins import Item, failed_item

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.policy.case import Case
 from agent_graph.core.policy.profile import BUILT_IN, Problem, Profile, read_profile, tighten
 from agent_graph.core.policy.verdict import Verdict, denied, judge

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, size
 from agent_graph.core.topology import ENTRY

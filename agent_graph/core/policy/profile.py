@@ -8,11 +8,12 @@ either), `soft` rules a person may waive (those in both).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agent_graph.core.budgets import NAMES as BUDGETS
+from agent_graph.core.classes import dataclass
 from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject
 

@@ -7,9 +7,9 @@ read as a placeholder, as markup or as one of our words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject
 
 MOST_CHARACTERS: Final = 200_000

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonObject, compact, size
 from agent_graph.errors import ResourceNotFound
 from agent_graph.mcp_server.resources.table import Read, Resource, Shipped, find

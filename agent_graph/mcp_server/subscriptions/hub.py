@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_graph.core import events as e
+from agent_graph.core.classes import dataclass
 from agent_graph.mcp_server.resources.table import find
 from agent_graph.store.base import RunRow
 from agent_graph.tools.deps import Caller, Deps
