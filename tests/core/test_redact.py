@@ -15,7 +15,8 @@ from agent_graph.core.spec_secrets import without_secrets
     "password", "Password", "db_password", "api_key", "apiKey", "X-API-Key", "apikey", "OPENAI_API_KEY", "token",
     "access_token", "accessToken", "client_secret", "Authorization", "cookie", "private_key", "signing-key",
     "credentials", "aws_secret_access_key", "password_confirmation", "SECRET_KEY_BASE", "api_key_prod", "password2",
-    "auth_tokens", "github_token", "secret_token", "pass_word", "PGPASSWORD", "dbPass", "pw", "Passwort", "contrase\u00f1a",
+    "auth_tokens", "github_token", "secret_token", "pass_word", "PGPASSWORD",
+    "dbPass", "pw", "Passwort", "contrase\u00f1a",
 ])  # fmt: skip
 def test_a_key_that_names_a_secret_is_known(key: str) -> None:
     assert is_secret_key(key)
