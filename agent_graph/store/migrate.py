@@ -45,8 +45,7 @@ def inspect(path: Path | None, connection: sqlite3.Connection) -> int:
     """
     application = _pragma(connection, "application_id")
     version = _pragma(connection, "user_version")
-    tables = [str(name) for (name,) in connection.execute(_TABLES)]
-    if not tables and not application and not version:
+    if not application and not version and not _tables(connection):
         return 0
     if application != APPLICATION_ID:
         raise StoreForeign(
@@ -55,7 +54,7 @@ def inspect(path: Path | None, connection: sqlite3.Connection) -> int:
             path=str(path),
         )
     _check_not_newer(path, version)
-    _check_whole(path, tables, connection=connection)
+    _check_whole(path, connection)
     return version
 
 
@@ -102,7 +101,8 @@ def _seal(connection: sqlite3.Connection) -> None:
 
 @cache
 def _files() -> tuple[Path, ...]:
-    files = tuple(sorted(_MIGRATIONS.glob("[0-9][0-9][0-9][0-9]_*.sql")))
+    there = (file for file in _MIGRATIONS.iterdir() if file.name[:4].isdigit() and file.suffix == ".sql")
+    files = tuple(sorted(there, key=lambda file: file.name))
     numbers = [int(file.name[:4]) for file in files]
     if not files or numbers != list(range(1, len(files) + 1)):
         raise RuntimeError(f"the migrations are not numbered 1 to {len(files)}: {numbers}")
@@ -130,10 +130,14 @@ def _check_not_newer(path: Path | None, version: int) -> None:
         )
 
 
-def _check_whole(path: Path | None, tables: list[str], *, connection: sqlite3.Connection) -> None:
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    return [str(name) for (name,) in connection.execute(_TABLES)]
+
+
+def _check_whole(path: Path | None, connection: sqlite3.Connection) -> None:
     """SQLite's quick check, which reads the whole file; of a large one only where each table starts."""
     if _pragma(connection, "page_count") * _pragma(connection, "page_size") > _FULL_CHECK_BYTES:
-        for table in tables:
+        for table in _tables(connection):
             connection.execute(_FIRST_ROW.format(table)).fetchone()
         return
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -141,8 +141,9 @@ class SqliteRuns:
             return row
         return replace(row, status="interrupted", error=error)
 
-    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
-        return await self._database.read(partial(_load, run_id))
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
+        snapshot, events, row = await self._database.read(partial(_load, run_id))
+        return snapshot, events, self._seen(row)
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
         return await self._database.read(
@@ -274,8 +275,8 @@ def _create(run: RunRow, columns: tuple[Any, ...], rows: row_seals.RowSeals, con
     return int(connection.execute(CREATE, (*columns, run.status, *made, seal)).lastrowid or 0)
 
 
-def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...]]:
-    find_row(run_id, connection)  # what its row says can be believed
+def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
+    row = find_row(run_id, connection)  # what it says can be believed
     run_no, count, head, _ = existing(run_id, connection)
     if _first(run_no, connection):
         raise RunPruned(f"The events of run {run_id} were pruned; its status and its result are kept.", run_id=run_id)
@@ -291,7 +292,7 @@ def _load(run_id: str, connection: sqlite3.Connection) -> tuple[bytes | None, tu
         raise chain.damaged(run_id, min(first + len(found_events), count), "the log does not end where the run does")
     events = [(chain.read(run_id, one), one[1]) for one in found_events]
     chain.check_tail(run_id, events, head=head)
-    return snapshot, tuple(chain.event_of(run_id, event) for event, _ in events)
+    return snapshot, tuple(chain.event_of(run_id, event) for event, _ in events), row
 
 
 def _events(
