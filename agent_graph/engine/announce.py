@@ -41,9 +41,9 @@ class Announcer:
     kinds: frozenset[str] = frozenset(KINDS)
     text: bool = False
     """Prompt and subject are told too, without what looks like a secret and not beyond `TEXT_CHARS`."""
+    redactor: Redactor = PLAIN
     wakes: dict[str, asyncio.Event] = field(default_factory=dict)
     """By target: set when there may be something to tell."""
-    redactor: Redactor = PLAIN
 
     def notices(self, graph: Graph, run: Run, events: Iterable[e.Event]) -> tuple[Notice, ...]:
         """Those of events that `run`, which holds them, is about to commit."""
