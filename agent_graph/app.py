@@ -175,7 +175,7 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
     targets = make_targets(notify)
     if not targets:
         return None
-    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    announcer = Announcer(tuple(t.name for t in targets), frozenset(notify.events), notify.text, settings.redactor)
     outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
     opened.push_async_callback(outbox.stop)
     return outbox
