@@ -12,7 +12,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ApprovalIntegrityFailure, ApprovalNotFound
 from agent_graph.store.base import ApprovalRow
 from agent_graph.store.columns import json_object, json_text, strings, where
-from agent_graph.store.cursor import check_limit, encode_cursor, number_of
+from agent_graph.store.cursor import BRIEF_ROWS, check_limit, encode_cursor, number_of
 from agent_graph.store.db import Database
 
 # keeps an approval as it is now; its place in the list stays
@@ -59,7 +59,7 @@ class SqliteApprovals:
     async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         values = {"approval_id": approval_id, "principal": principal, "now_ms": _now(now_ms), "fetched": 1}
         wanted = [IS, OF_PRINCIPAL] if principal else [IS]
-        rows = await self._database.read(partial(_select, wanted, values))
+        rows = await self._database.read(partial(_select, wanted, values), brief=True)
         if not rows:
             raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
         if rows[0][1].damaged:
@@ -92,7 +92,7 @@ class SqliteApprovals:
             (AFTER, cursor is not None),
         )
         conditions = [condition for condition, given in wanted if given]
-        rows = await self._database.read(partial(_select, conditions, values))
+        rows = await self._database.read(partial(_select, conditions, values), brief=limit <= BRIEF_ROWS)
         approvals = tuple(row for _, row in rows[:limit])
         return approvals, encode_cursor("approvals", rows[limit - 1][0]) if len(rows) > limit else None
 
