@@ -142,7 +142,8 @@ class SqliteRuns:
         return replace(row, status="interrupted", error=error)
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
-        snapshot, events, row = await self._database.read(partial(_load, run_id))
+        # what is read is folded on the loop's thread at once, which takes longer than reading it
+        snapshot, events, row = await self._database.read(partial(_load, run_id), brief=True)
         return snapshot, events, self._seen(row)
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
