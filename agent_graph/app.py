@@ -88,7 +88,7 @@ async def open_app(
             _keep_house(settings, store, clock, opened, outbox)
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
+            settings.describe, clock.now_ms(), settings.policies, Approvers(settings.data_dir),
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:
@@ -138,14 +138,13 @@ async def diagnose(settings: Settings, *, full: bool) -> tuple[Finding, ...]:
     `full` compares every index of the database with its table too. What is wrong is a finding, not an error.
     """
     from agent_graph.store.diagnosis import clock, machine, store
-    from agent_graph.store.key_mark import begun
     from agent_graph.tools.load import load
     from agent_graph.tools.status import model_host, named_hosts
 
     found, newest_ms, now_ms = [machine(__version__)], 0, SystemClock().now_ms()
     if settings.data_dir is not None:
         path, keyless = settings.integrity_key_path, settings.integrity_key == "off"
-        keys, ring = look(settings.data_dir, was=begun, keyless=keyless, path=path)
+        keys, ring = look(settings.data_dir, was=_begun, keyless=keyless, path=path)
         about_store, newest_ms = await store(
             settings.data_dir, DATABASE, full=full, now_ms=now_ms, tells=settings.notify.describe(),
             ring=ring, rows=all(one.level == "ok" for one in keys),
@@ -176,7 +175,7 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
     targets = make_targets(notify)
     if not targets:
         return None
-    announcer = Announcer(tuple(target.name for target in targets), frozenset(notify.events), notify.text)
+    announcer = Announcer(tuple(t.name for t in targets), frozenset(notify.events), notify.text, settings.redactor)
     outbox = Outbox(store, clock, targets, announcer=announcer, tries=notify.tries)
     opened.push_async_callback(outbox.stop)
     return outbox
@@ -184,10 +183,14 @@ def _outbox(settings: Settings, store: Store, clock: Clock, opened: AsyncExitSta
 
 def open_ring(settings: Settings, *, now_ms: int) -> KeyRing:
     """The keys of the data folder, made at its first start. Raises what `open_keys` raises."""
-    from agent_graph.store.key_mark import begun
-
     keyless, path = settings.integrity_key == "off", settings.integrity_key_path
-    return open_keys(settings.data_dir, now_ms=now_ms, keyless=keyless, path=path, was=begun)
+    return open_keys(settings.data_dir, now_ms=now_ms, keyless=keyless, path=path, was=_begun)
+
+
+def _begun(folder: Path) -> str:
+    from agent_graph.store.key_mark import begun  # asked only where the book of keys is missing
+
+    return begun(folder)
 
 
 async def _open_store(

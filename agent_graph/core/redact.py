@@ -13,22 +13,17 @@ from typing import Any, Final
 from agent_graph.core import secret_shapes
 from agent_graph.core.frozen import dataclass
 from agent_graph.core.jsonvalue import JsonObject, JsonValue
-from agent_graph.core.secret_names import Names, is_plural, words_of
-from agent_graph.core.secret_shapes import SHORTEST, Span
+from agent_graph.core.secret_known import Form, forms_of, found_in
+from agent_graph.core.secret_names import RANK, SURE, Names, Strength, is_plural, names_with, words_of
+from agent_graph.core.secret_schema import is_schema
+from agent_graph.core.secret_span import Span
+from agent_graph.core.secret_values import SHORTEST, is_secret
 
 REDACTED: Final = "[redacted]"
 _PICTURE: Final = re.compile("data:image/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/]*={0,2}")
 """All of a text that is a picture: nothing else can stand in it."""
-_LONG: Final = 400
-"""Characters from which on one pass by a pattern is faster than a search for each word."""
 _NAMING: Final = ("name", "key", "header", "path", "field", "variable")
 """Members that say what the ``value`` beside them is."""
-_SCHEMA: Final = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
-_SCHEMA_WORDS: Final = _SCHEMA | {
-    "additionalProperties", "default", "deprecated", "description", "examples", "exclusiveMaximum", "exclusiveMinimum",
-    "format", "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "nullable", "pattern",
-    "prefixItems", "properties", "readOnly", "required", "title", "uniqueItems", "writeOnly",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +35,8 @@ class Redactor:
     """Compiled RE2 patterns of further secrets, each matched within a line."""
     exceptions: tuple[Any, ...] = ()
     """Compiled RE2 patterns: what one of them matches in full is no secret."""
-    known: tuple[str, ...] = field(default=(), repr=False)
-    """Secrets this program itself was given."""
+    known: tuple[Form, ...] = field(default=(), repr=False)
+    """The forms of the secrets this program itself was given, short ones first."""
 
     def value(self, value: JsonValue) -> JsonValue:
         """`value` without secrets; the very same where it holds none."""
@@ -67,17 +62,18 @@ class Redactor:
         if not self._is_suspect(text):
             return []
         found = secret_shapes.spans(text, self.names)
-        for secret in self.known:
-            at = text.find(secret)
-            while at >= 0:
-                found.append(Span(at, at + len(secret)))
-                at = text.find(secret, at + 1)
+        for form in self.known:
+            found += found_in(text, form)
         if self.patterns:
             start = 0
             for line in text.splitlines(keepends=True):
                 found += [Span(start + m.start(), start + m.end()) for p in self.patterns for m in p.finditer(line)]
                 start += len(line)
         return [span for span in found if not self._is_excepted(text[span.start : span.end])]
+
+    def begun(self, text: str) -> int:
+        """Where the end of `text` begins that can become a known secret in which there are blanks; else its length."""
+        return min((form.begun(text) for form in self.known if form.parted), default=len(text))
 
     def cut(self, text: str, found: list[Span], start: int = 0, end: int | None = None) -> str:
         """The characters of `text` from `start` to `end`, what is surely a secret replaced."""
@@ -109,29 +105,35 @@ class Redactor:
         return any(pattern.fullmatch(text) for pattern in self.exceptions)
 
     def _is_suspect(self, text: str) -> bool:
-        if any(pattern.search(text) for pattern in self.patterns) or any(secret in text for secret in self.known):
+        if self.patterns and any(pattern.search(text) for pattern in self.patterns):
             return True
         if len(text) < SHORTEST:
             return False
         small = secret_shapes.lowered(text)
-        if len(text) >= _LONG:
-            return _suspicion(self.names).search(small) is not None
-        for hint in (*secret_shapes.HINTS, *self.names.hints):  # noqa: SIM110  (a plain loop takes half the time)
-            if hint in small:
+        if len(text) >= secret_shapes.LONG:
+            return _suspicion(self.names, self.known).search(small) is not None
+        for form in self.known:
+            if len(form.text) > len(text):
+                break
+            if form.text in text:
                 return True
-        return False
+        return secret_shapes.is_suspect(small, self.names)
 
     def _may_hold(self, value: JsonValue) -> bool:
         """One look over all texts and names of a value at once: most hold nothing that begins like a secret."""
+        if isinstance(value, str):
+            return not _is_picture(value) and self._is_suspect(value)
         strength = self.names.strength
         texts: list[str] = []
         todo: list[JsonValue] = [value]
         while todo:
             item = todo.pop()
             if isinstance(item, str):
-                if not _PICTURE.fullmatch(item):
+                if not _is_picture(item):
                     texts.append(item)
             elif isinstance(item, dict):
+                if ("value" in item or "values" in item) and self._told_beside(item) != "none":
+                    return True
                 for key, member in item.items():
                     if strength(key) != "none":
                         return True
@@ -139,9 +141,9 @@ class Redactor:
                 texts += item
             elif isinstance(item, list):
                 todo += item
-        return self._is_suspect("\n".join(texts))
+        return bool(texts) and self._is_suspect("\n".join(texts))
 
-    def _value(self, value: JsonValue, under: str) -> JsonValue:
+    def _value(self, value: JsonValue, under: Strength) -> JsonValue:
         """One frame of the stack for a level of nesting, so that no depth the limits allow is too deep."""
         if isinstance(value, str):
             return self._string(value, under)
@@ -155,42 +157,43 @@ class Redactor:
             for key, member, strength in self._members(value, under):
                 made[self._key(key, made)] = self._value(member, strength)
             return made
-        if under == "strong" and isinstance(value, int | float) and not isinstance(value, bool):
+        if under in SURE and isinstance(value, int | float) and not isinstance(value, bool):
             return REDACTED
         return value
 
-    def _string(self, text: str, under: str) -> str:
-        if text and (under == "strong" or (under == "weak" and secret_shapes.is_like_secret(text))):
+    def _string(self, text: str, under: Strength) -> str:
+        if text and under != "none" and is_secret(text, under, self.names):
             return text if text == REDACTED or self._is_excepted(text) else REDACTED
-        return text if _PICTURE.fullmatch(text) else self.text(text)
+        clean = text if _is_picture(text) else self.text(text)
+        return REDACTED if under in SURE and clean != text else clean
 
-    def _members(self, body: JsonObject, under: str) -> list[tuple[str, JsonValue, str]]:
+    def _members(self, body: JsonObject, under: Strength) -> list[tuple[str, JsonValue, Strength]]:
         """(key, value, how surely it is a secret) of an object."""
-        if under != "none" and _SCHEMA_WORDS.issuperset(body) and not _SCHEMA.isdisjoint(body):
+        if under != "none" and is_schema(body):
             under = "none"  # it says how a secret looks
         told = self._told_beside(body)
-        found = []
+        found: list[tuple[str, JsonValue, Strength]] = []
         for key, value in body.items():
             strength = self._under(key, value, under)
             found.append((key, value, told if strength == "none" and key in ("value", "values") else strength))
         return found
 
-    def _under(self, key: str, value: JsonValue, under: str) -> str:
-        if under == "strong":
-            return under
+    def _under(self, key: str, value: JsonValue, under: Strength) -> Strength:
         strength = self.names.strength(key)
-        if strength == "weak" and isinstance(value, dict):
+        if under in SURE:
+            return strength if RANK[strength] > RANK[under] else under
+        if strength not in SURE and isinstance(value, dict):
             return "none"
         counts = isinstance(value, int | float) and strength != "none" and is_plural(key)
         return "none" if counts else strength
 
-    def _told_beside(self, body: JsonObject) -> str:
+    def _told_beside(self, body: JsonObject) -> Strength:
         """What ``{"name": "Authorization", "value": ...}`` says of the value."""
         if "value" not in body and "values" not in body:
             return "none"
         said = (body[name] for name in _NAMING if name in body)
-        found = {self.names.strength(text.rpartition("/")[2]) for text in said if isinstance(text, str)}
-        return "strong" if "strong" in found else "weak" if "weak" in found else "none"
+        found = [self.names.strength(text.rpartition("/")[2]) for text in said if isinstance(text, str)]
+        return max(found, key=RANK.__getitem__, default="none")
 
     def _key(self, key: str, made: JsonObject) -> str:
         name = self.text(key)
@@ -221,15 +224,19 @@ def redactor(
     """The rules with an operator's. ValueError says which pattern is none, or which name has no letters."""
     more = tuple(_words(name) for name in names)
     less = frozenset(_words(name) for name in except_names)
-    secrets = tuple(sorted({one for one in known if len(one) >= SHORTEST}, key=len, reverse=True))
-    return Redactor(Names(more, less), _compiled(patterns), _compiled(except_patterns), secrets)
+    return Redactor(names_with(more, less), _compiled(patterns), _compiled(except_patterns), forms_of(known))
 
 
 @lru_cache(maxsize=16)
-def _suspicion(names: Names) -> Any:
+def _suspicion(names: Names, known: tuple[Form, ...]) -> Any:
     import re2  # here, not above: a run of short texts never needs it
 
-    return re2.compile(secret_shapes.suspicion(names))
+    of_known = "".join("|" + re2.escape(secret_shapes.lowered(form.text)) for form in known)
+    return re2.compile(secret_shapes.suspicion(names) + of_known)
+
+
+def _is_picture(text: str) -> bool:
+    return text.startswith("data:image/") and _PICTURE.fullmatch(text) is not None
 
 
 def _words(name: str) -> tuple[str, ...]:

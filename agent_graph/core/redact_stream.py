@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 from agent_graph.core.redact import Redactor
-from agent_graph.core.secret_shapes import BACK, unfinished
+from agent_graph.core.secret_shapes import unfinished
+from agent_graph.core.secret_span import BACK
 
 _BREAK: Final = re.compile(r"[^!-~]")
 
@@ -49,7 +50,7 @@ class Stream:
         found = self._redactor.spans(window)
         end = len(window)
         if not last:
-            end = unfinished(window, found)
+            end = min(unfinished(window, found), self._redactor.begun(window))
             if self._redactor.patterns:
                 end = min(end, window.rfind("\n") + 1)  # they are matched within a line
             end = max(end, self._shown)

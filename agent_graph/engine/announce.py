@@ -16,7 +16,7 @@ from agent_graph.core import events as e
 from agent_graph.core.classes import dataclass
 from agent_graph.core.graph import Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact
-from agent_graph.core.redact import redact
+from agent_graph.core.redact import PLAIN, Redactor
 from agent_graph.core.run import Gate, Run
 from agent_graph.store.base import ApprovalRow, Notice, RunRow
 
@@ -41,6 +41,7 @@ class Announcer:
     kinds: frozenset[str] = frozenset(KINDS)
     text: bool = False
     """Prompt and subject are told too, without what looks like a secret and not beyond `TEXT_CHARS`."""
+    redactor: Redactor = PLAIN
     wakes: dict[str, asyncio.Event] = field(default_factory=dict)
     """By target: set when there may be something to tell."""
 
@@ -89,8 +90,14 @@ class Announcer:
         if isinstance(fact, e.ApprovalDecided):
             data |= {"decision": fact.decision, "decided_by": fact.by[:NAME_CHARS], "via": fact.via}
         if self.text:
-            data |= {"prompt": _shown(gate.prompt), "subject": _shown(gate.subject)}
+            data |= {"prompt": self._shown(gate.prompt), "subject": self._shown(gate.subject)}
         return data
+
+    def _shown(self, value: JsonValue) -> str:
+        """A text, or the JSON of anything else: without secrets, and cut."""
+        value = self.redactor.value(value)
+        said = value if isinstance(value, str) else compact(value)
+        return said if len(said) <= TEXT_CHARS else said[:TEXT_CHARS] + " [cut]"
 
 
 def _end(status: str, error: JsonObject | None, *, started_at_ms: int | None, finished_at_ms: int) -> JsonObject:
@@ -107,10 +114,3 @@ def _row(gate: ApprovalRow) -> JsonObject:
 
 def _names(names: Sequence[str]) -> list[JsonValue]:
     return [name[:NAME_CHARS] for name in names[:MOST_NAMES]]
-
-
-def _shown(value: JsonValue) -> str:
-    """A text, or the JSON of anything else: without secrets, and cut."""
-    value = redact(value)
-    said = value if isinstance(value, str) else compact(value)
-    return said if len(said) <= TEXT_CHARS else said[:TEXT_CHARS] + " [cut]"

@@ -15,6 +15,8 @@ from agent_graph.errors import AgentGraphError
 
 log = logging.getLogger(__name__)
 
+FIRST_LOOK_MS: Final = 30
+"""After the start: whoever has opened the folder comes first, and is often through by then."""
 LOOK_AGAIN_MS: Final = 30_000
 """The longest sleep before the clock is looked at again: a machine that slept wakes gates late, not never."""
 
@@ -50,6 +52,8 @@ class Expiry:
     async def _watch(self) -> None:
         gates = self._shell.notify.gates
         expired: tuple[int, str] | None = None
+        if self._shell.store.storage == "durable":  # looking into memory has what was put off be written
+            await asyncio.sleep(FIRST_LOOK_MS / 1000)
         while True:
             gates.clear()
             try:

@@ -48,7 +48,14 @@ class Folded:
 
 async def fold(store: Store, graph: Graph, run_id: str) -> Folded:
     """Fold the log from the latest snapshot on. Raises `RunNotFound`, `StoreCorrupt`."""
-    snapshot, events = await store.runs.load(run_id)
+    snapshot, events, _ = await store.runs.load(run_id)
+    return await fold_loaded(store, graph, run_id, snapshot, events)
+
+
+async def fold_loaded(
+    store: Store, graph: Graph, run_id: str, snapshot: bytes | None, events: Sequence[e.Event]
+) -> Folded:
+    """Fold what was loaded of a run."""
     run, weight = new_run(), 0
     if snapshot is not None:
         try:

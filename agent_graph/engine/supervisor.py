@@ -19,7 +19,7 @@ from agent_graph.engine.catalog import Catalog
 from agent_graph.engine.commands import Command, Resume
 from agent_graph.engine.expiry import Expiry
 from agent_graph.engine.intake import admitted, new_id
-from agent_graph.engine.journal import Folded, Journal, fold
+from agent_graph.engine.journal import Folded, Journal, fold_loaded
 from agent_graph.engine.redaction import clean_command
 from agent_graph.engine.runner import Runner
 from agent_graph.engine.shell import Shell, set_aside, set_aside_with, write_off
@@ -152,9 +152,9 @@ class Supervisor:
         return graph, folded.run
 
     async def _folded(self, run_id: str) -> tuple[Graph, Folded]:
-        row = await self.shell.store.runs.get(run_id)
+        snapshot, events, row = await self.shell.store.runs.load(run_id)
         graph = await self.catalog.get(row.graph_id, row.graph_version)
-        return graph, await fold(self.shell.store, graph, run_id)
+        return graph, await fold_loaded(self.shell.store, graph, run_id, snapshot, events)
 
     def _set_going(self, graph: Graph, folded: Folded) -> Runner:
         run_id = folded.run.run_id

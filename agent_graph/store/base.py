@@ -92,9 +92,9 @@ class RunStore(Protocol):
         """Raises `RunNotFound`, with `principal` also for a run that another has started."""
         ...
 
-    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
-        """The latest snapshot, if any, and the events after it. A snapshot that is not what was written is passed
-        over: the events are the run. Raises `RunNotFound`, `RunPruned` when they are kept no longer, and
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
+        """The latest snapshot, if any, the events after it, and the run's row. A snapshot that is not what was written
+        is passed over: the events are the run. Raises `RunNotFound`, `RunPruned` when they are kept no longer, and
         `StoreCorrupt` when the events do not hold together."""
         ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -26,22 +27,32 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 Mode: TypeAlias = Literal["rw", "ro", "immutable"]
 
 WAIT: Final = f"PRAGMA busy_timeout = {BUSY_MS}"  # for another program that holds the database
+INCREMENTAL: Final = 2
+"""What ``PRAGMA auto_vacuum`` says of a database that can give pages back without being written anew."""
 _WAL_KEPT_BYTES: Final = 16 * 2**20
 _UNUSED: Final = 1
 """Rows that aiosqlite reads in one go where it iterates: no query of ours does."""
 
 
-async def connect(path: Path | None, *, mode: Mode = "rw", prepare: Job[object] | None = None) -> aiosqlite.Connection:
+async def connect(
+    path: Path | None, *, mode: Mode = "rw", prepare: Job[object] | None = None, when: Future[None] | None = None
+) -> aiosqlite.Connection:
     """A connection on a thread of its own; `path` None is a new database in memory.
 
     ``immutable`` reads the file as it lies there: no lock, no sidecar file, and a write-ahead log is not looked at.
     `prepare` is done on that thread, in no transaction and before anybody has the connection; what it raises closes it.
-    Raises sqlite3.Error.
+    Nothing is done before `when` is done; where that is cancelled, it is never. Raises sqlite3.Error.
     """
 
-    refused: list[AgentGraphError | sqlite3.Error | OSError] = []
+    refused: list[AgentGraphError | sqlite3.Error | OSError | CancelledError] = []
 
     def made() -> sqlite3.Connection:
+        try:
+            if when is not None:
+                when.result()
+        except CancelledError as never:
+            refused.append(never)
+            return plain(None, mode)
         inner = plain(path, mode)
         if prepare is not None:
             try:
@@ -93,7 +104,8 @@ async def on_thread(connection: aiosqlite.Connection, job: Job[T]) -> T:
 def tune(synchronous: Synchronous, connection: sqlite3.Connection) -> None:
     """What every writing connection is set to."""
     connection.execute(WAIT)
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # says something to a new file only, and before it is WAL
+    if connection.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):  # else saying it is a write, and a wait
+        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")  # heard by a new file only, and before it is WAL
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -55,7 +55,10 @@ def check_folder(folder: Path) -> None:
 
 
 def _check_local(folder: Path) -> None:
-    kind = file_system(folder)
+    mounts = _mounts()
+    if not any(f" - {kind} " in mounts for kind in _NETWORK):
+        return  # which is quickly seen, and nearly always so
+    kind = _type_at(folder, mounts)
     if kind in _NETWORK:
         raise StoreUnusable(
             f"The data folder {folder} is on a network file system ({kind}), where no lock keeps a second machine out "
@@ -91,14 +94,22 @@ def _is_read_only(folder: Path) -> bool:
 def file_system(folder: Path) -> str:
     """The type of the file system that `folder` is or would be on (``ext4``, ``nfs4``), "" where the system does not
     tell."""
+    return _type_at(folder, _mounts())
+
+
+def _mounts() -> str:
+    """What is mounted, as the system tells it; "" where it does not."""
     try:
-        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
+
+
+def _type_at(folder: Path, mounts: str) -> str:
     where = folder.absolute().resolve()
     above = {str(where), *map(str, where.parents)}
     found, longest = "", 0
-    for line in mounts:
+    for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         point = before.split(" ")[4]
         if "\\" in point:

@@ -7,6 +7,7 @@ of the last one applied.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +29,8 @@ SEALED_SINCE: Final = 12
 _CONTENT: Final = "UPDATE graph_versions SET content = ? WHERE version_no = ?"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _FULL_CHECK_BYTES: Final = 64 * 2**20
+_MAGIC: Final = b"SQLite format 3\0"
+_HEADER_BYTES: Final = 100
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"  # every table there is
 _FIRST_ROW = 'SELECT 1 FROM "{}" NOT INDEXED LIMIT 1'  # reads the root page of a table
@@ -45,8 +48,7 @@ def inspect(path: Path | None, connection: sqlite3.Connection) -> int:
     """
     application = _pragma(connection, "application_id")
     version = _pragma(connection, "user_version")
-    tables = [str(name) for (name,) in connection.execute(_TABLES)]
-    if not tables and not application and not version:
+    if not application and not version and not _tables(connection):
         return 0
     if application != APPLICATION_ID:
         raise StoreForeign(
@@ -55,8 +57,28 @@ def inspect(path: Path | None, connection: sqlite3.Connection) -> int:
             path=str(path),
         )
     _check_not_newer(path, version)
-    _check_whole(path, tables, connection=connection)
+    check_whole(path, connection)
     return version
+
+
+def is_at_rest(path: Path) -> bool:
+    """Whether the file by itself is all there is, and is a database of ours that this program knows; reads its header
+    only. Such a one can be opened and then be checked: nothing is rolled back or moved into it by that."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  (a third of what pathlib takes)
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return False  # SQLite says why
+    version = int.from_bytes(header[60:64], "big")
+    ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    return ours and 0 < version <= schema_version() and not any(map(_has_content, (f"{path}-wal", f"{path}-journal")))
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0  # noqa: PTH116  (the same)
+    except FileNotFoundError:
+        return False
 
 
 def migrate(path: Path | None, connection: sqlite3.Connection) -> bool:
@@ -102,7 +124,8 @@ def _seal(connection: sqlite3.Connection) -> None:
 
 @cache
 def _files() -> tuple[Path, ...]:
-    files = tuple(sorted(_MIGRATIONS.glob("[0-9][0-9][0-9][0-9]_*.sql")))
+    there = (file for file in _MIGRATIONS.iterdir() if file.name[:4].isdigit() and file.suffix == ".sql")
+    files = tuple(sorted(there, key=lambda file: file.name))
     numbers = [int(file.name[:4]) for file in files]
     if not files or numbers != list(range(1, len(files) + 1)):
         raise RuntimeError(f"the migrations are not numbered 1 to {len(files)}: {numbers}")
@@ -130,10 +153,15 @@ def _check_not_newer(path: Path | None, version: int) -> None:
         )
 
 
-def _check_whole(path: Path | None, tables: list[str], *, connection: sqlite3.Connection) -> None:
-    """SQLite's quick check, which reads the whole file; of a large one only where each table starts."""
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    return [str(name) for (name,) in connection.execute(_TABLES)]
+
+
+def check_whole(path: Path | None, connection: sqlite3.Connection) -> None:
+    """SQLite's quick check, which reads the whole file; of a large one only where
+    each table starts. Raises `StoreCorrupt`."""
     if _pragma(connection, "page_count") * _pragma(connection, "page_size") > _FULL_CHECK_BYTES:
-        for table in tables:
+        for table in _tables(connection):
             connection.execute(_FIRST_ROW.format(table)).fetchone()
         return
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -11,6 +11,7 @@ from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.store import outbox, row_seals
 from agent_graph.store.base import Answered, Ended, Notice, Space
 from agent_graph.store.columns import json_text
+from agent_graph.store.connection import INCREMENTAL
 from agent_graph.store.db import Database
 from agent_graph.store.logs import event_number
 from agent_graph.store.outcomes import count
@@ -19,8 +20,6 @@ from agent_graph.store.run_rows import find_row
 
 STEP_PAGES: Final = 512
 """Pages given back in one transaction: commits pass between two steps."""
-INCREMENTAL: Final = 2
-"""What ``PRAGMA auto_vacuum`` says of a database that can give pages back without being written anew."""
 
 # runs that have ended and are not pinned, the first to end first
 ENDED: Final = """

@@ -5,9 +5,11 @@ One process owns a data folder (`store.lock`); taking that lock is the caller's 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from agent_graph.store.folder import place_file, prepare_folder
 from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.guard import Guard
 from agent_graph.store.lock import LOCK_NAME, FolderLock
-from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.migrate import check_whole, inspect, is_at_rest, migrate, settle_schema
 from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
@@ -132,17 +134,32 @@ def check_not_gone(path: Path, *, had_database: bool) -> None:
 
 
 async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | None, ring: Ring | None) -> Database:
-    """Each connection is made and set up in one go on its own thread: whoever starts the program waits for that."""
+    """Each connection is made and set up in one go on its own thread: whoever starts the program waits for that. The
+    reader's thread begins as soon as the writer's has set the file up."""
     if path is not None:
         if lock is None:  # else it was looked at to lock it
             prepare_folder(path.parent)
         place_file(path)
     rows = NoSeals() if path is None else RowSeals(ring)
     async with AsyncExitStack() as opened:
-        writer = await _opened(opened, path, mode="rw", prepare=partial(_set_up, path, synchronous, rows))
-        reader = writer
-        if path is not None:
-            reader = await _opened(opened, path, mode="ro", prepare=partial(_tune_at_once, rows))
+        is_set_up: Future[None] = Future()
+
+        async def write() -> aiosqlite.Connection:
+            try:
+                return await _opened(opened, path, prepare=partial(_set_up, path, synchronous, rows, is_set_up))
+            finally:
+                is_set_up.cancel()  # where it is not, nobody may wait for it
+
+        async def read() -> aiosqlite.Connection:
+            return await _opened(opened, path, mode="ro", when=is_set_up, prepare=partial(_tune_at_once, rows))
+
+        both = (write(),) if path is None else (write(), read())
+        made: list[aiosqlite.Connection] = []
+        for one in await asyncio.gather(*both, return_exceptions=True):
+            if isinstance(one, BaseException):
+                raise one
+            made.append(one)
+        writer, reader = made[0], made[-1]
         opened.pop_all()
     if path is None:
         return MemoryDatabase(writer, seals=rows)
@@ -150,13 +167,20 @@ async def _open(path: Path | None, synchronous: Synchronous, lock: FolderLock | 
     return Database(writer, reader=reader, path=path, synchronous=synchronous, guard=guard, seals=rows)
 
 
-def _set_up(path: Path | None, synchronous: Synchronous, rows: RowSeals, connection: sqlite3.Connection) -> None:
+def _set_up(
+    path: Path | None, synchronous: Synchronous, rows: RowSeals, done: Future[None], connection: sqlite3.Connection
+) -> None:
     if path is not None:
-        _inspect(path)
+        if is_at_rest(path):
+            check_whole(path, connection)
+        else:
+            _inspect(path)
     tune(synchronous, connection)
     register(connection, rows)
     if migrate(path, connection):
         settle_schema(connection)
+    if done.set_running_or_notify_cancel():
+        done.set_result(None)
 
 
 def _tune_at_once(rows: RowSeals, connection: sqlite3.Connection) -> None:
@@ -167,9 +191,10 @@ def _tune_at_once(rows: RowSeals, connection: sqlite3.Connection) -> None:
 
 
 async def _opened(
-    stack: AsyncExitStack, path: Path | None, *, mode: Mode, prepare: Job[object]
-) -> aiosqlite.Connection:
-    connection = await connect(path, mode=mode, prepare=prepare)
+    stack: AsyncExitStack, path: Path | None, *, prepare: Job[object], mode: Mode = "rw",
+    when: Future[None] | None = None,
+) -> aiosqlite.Connection:  # fmt: skip
+    connection = await connect(path, mode=mode, prepare=prepare, when=when)
     stack.push_async_callback(disconnect, connection)
     return connection
 

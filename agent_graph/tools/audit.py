@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -14,8 +15,12 @@ COLUMNS: Final = (
     "at", "approval_id", "graph_id", "graph_version", "run_id", "node_path", "round", "what", "decision", "by",
     "principal", "on_behalf_of", "via", "note", "subject_digest",
 )  # fmt: skip
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes the beginning of a formula for."""
+_FORMULA: Final = re.compile(
+    "(?<![\\s\"';])([\\s\"';]*+)(?=[=+@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212-])"
+)
+"""What a spreadsheet calculates with, full width and small forms too, and the blanks and quotes that it passes over."""
+_NEXT: Final = re.compile(r"[;\t\n\v\f\r\x85\u2028\u2029]")
+"""Where another cell begins in a spreadsheet that separates by something else and so sees no quotes here."""
 
 
 def lines(approvals: Iterable[JsonObject]) -> list[JsonObject]:
@@ -26,7 +31,8 @@ def lines(approvals: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def as_csv(rows: Sequence[JsonObject]) -> str:
-    """The lines under a head. A text a spreadsheet would calculate with gets an apostrophe in front."""
+    """The lines under a head. What a spreadsheet would calculate with has an apostrophe in front, also where only one
+    that separates by semicolons would see a cell begin."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -35,8 +41,13 @@ def as_csv(rows: Sequence[JsonObject]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    text = _FORMULA.sub(_defused, str(value))
+    return f"'{text}" if _NEXT.match(text) else text
+
+
+def _defused(found: re.Match[str]) -> str:
+    begins = found.start() == 0 or _NEXT.search(found[1]) is not None
+    return f"{found[1]}'" if begins else found[1]
 
 
 def _of(approval: Any) -> Iterator[tuple[int, JsonObject]]:

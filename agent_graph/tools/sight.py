@@ -118,7 +118,7 @@ class SeenRuns:
     async def get(self, run_id: str, *, principal: str = "") -> RunRow:
         return await self._runs.get(run_id, principal=self._principal)
 
-    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...]]:
+    async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
         await self.get(run_id)
         return await self._runs.load(run_id)
 

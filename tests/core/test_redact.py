@@ -15,7 +15,8 @@ from agent_graph.core.spec_secrets import without_secrets
     "password", "Password", "db_password", "api_key", "apiKey", "X-API-Key", "apikey", "OPENAI_API_KEY", "token",
     "access_token", "accessToken", "client_secret", "Authorization", "cookie", "private_key", "signing-key",
     "credentials", "aws_secret_access_key", "password_confirmation", "SECRET_KEY_BASE", "api_key_prod", "password2",
-    "auth_tokens", "github_token", "secret_token",
+    "auth_tokens", "github_token", "secret_token", "pass_word", "PGPASSWORD",
+    "dbPass", "pw", "Passwort", "contrase\u00f1a",
 ])  # fmt: skip
 def test_a_key_that_names_a_secret_is_known(key: str) -> None:
     assert is_secret_key(key)
@@ -68,7 +69,9 @@ def test_everything_below_a_secret_key_is_taken_out_and_shape_stays() -> None:
     (r'"password": "a\"b" c', '"password": "[redacted]" c'),
     ('"password": "open', '"password": "[redacted]'),
     ('"password": "open\n next', '"password": "[redacted]\n next'),
-    ('"token": "abcdefgh"', '"token": "[redacted]"'),
+    ('"secrets": {a: "x"}', '"secrets": {a: "[redacted]"}'),
+    ("mot de passe : abc123", "mot de passe : [redacted]"),
+    ('"token": "abcd1234"', '"token": "[redacted]"'),
 ])  # fmt: skip
 def test_a_secret_behind_its_name_in_a_text_is_taken_out(text: str, left: str) -> None:
     assert redact(text) == left
@@ -77,6 +80,10 @@ def test_a_secret_behind_its_name_in_a_text_is_taken_out(text: str, left: str) -
 @pytest.mark.parametrize("text", [
     "token = get_token()", 'password = os.environ["DB_PASSWORD"]', "The password is required.", "password:",
     "secret = ",
+    '{"secret": {"type": ["string", "null"]}}',
+    '{"password": {"enum": ["a"]}, "secret": {"title": "x", "not": {}}}',
+    "password: ", "api_key=''", "secret = {", "the token is", "PASSWORD=get(x)",
+    "apiKey = hash2(x)", '"bearer": "hello"',
     "bearer certificates of deposit", "sk-learn-compatible-estimators-v2", "see https://example.org/a:b@c",
     '{"token": "the"}', '{"token": "a sentence of words"}', '{"secrets": 3, "password": true, "token": [1]}',
     "prompt_tokens: 1234567",

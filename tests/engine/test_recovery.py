@@ -232,7 +232,7 @@ async def test_a_run_with_snapshots_equals_one_without(
     async with opened(ScriptedModel(), tmp_path) as room:
         assert await ends(room) == plain
         (row,), _ = await room.store.runs.list()
-        snapshot, rest = await room.store.runs.load(row.run_id)
+        snapshot, rest, _ = await room.store.runs.load(row.run_id)
         assert snapshot is not None
         assert len(rest) < row.seq / 2
         assert await room.store.runs.verify_chain(row.run_id) is None
@@ -269,7 +269,7 @@ async def test_a_run_that_wakes_often_still_gets_its_snapshot(tmp_path: Path) ->
             await room.decide(pending["approval_id"], "request_changes")
             await room.supervisor.wait(run_id, timeout_ms=5000, until=lambda now, seq=row.seq: now.seq >= seq + 5)  # type: ignore[misc]  # mypy cannot infer a default's type
             await room.at_rest()
-        snapshot, events = await room.store.runs.load(run_id)
+        snapshot, events, _ = await room.store.runs.load(run_id)
         assert snapshot is not None
         assert len(events) < 64 + 8
 

@@ -29,7 +29,7 @@ async def test_a_run_of_few_events_has_a_snapshot_when_they_are_large(tmp_path: 
     async with opened(ScriptedModel(), tmp_path) as room:
         row = await room.run(chain(20), {"text": text, "items": []})
         assert row.seq < journal.SNAPSHOT_EVENTS
-        snapshot, rest = await room.store.runs.load(row.run_id)
+        snapshot, rest, _ = await room.store.runs.load(row.run_id)
         assert (snapshot is not None) == made
         assert (len(rest) < row.seq) == made
         assert len(row.final_state[0]) == 20  # type: ignore[arg-type]  # a list
@@ -59,5 +59,5 @@ async def test_snapshots_weigh_less_together_than_what_was_written(
 async def test_a_run_in_memory_makes_none() -> None:
     async with opened(ScriptedModel()) as room:
         row = await room.run(chain(60), {"text": "x" * 10_000, "items": []})
-        snapshot, events = await room.store.runs.load(row.run_id)
+        snapshot, events, _ = await room.store.runs.load(row.run_id)
         assert (snapshot, len(events)) == (None, row.seq)

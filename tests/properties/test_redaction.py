@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,8 +98,18 @@ PIECES = (
     "sk-abcdefghijklmnop1234", "\n", "-----BEGIN PRIVATE KEY-----", "\nMIIB\n", "-----END PRIVATE KEY-----", "=",
     "abc123def456ghi789jkl", "://u:", "p@h", "Bearer ", "é", "日本", "{", "}", '"', ": ", "\\", "api key", " is ",
     '"token": "', " a b=c", "eyJhbGciOiJI.eyJzdWIiOiIx.c2ln", ", ", "ACME-1234", "known-to-us-77", "[redacted]",
+    "curl ", "-u ", "joe:", "--password ", "x ", "PW=", "pass", "://", "@", "hooks.slack.com/services/",
+    "T0/B0/c1d2e3f4",
+    "Passwort", "\u5bc6\u7801", "\uff1a",
+    "\u306f", " for the db", "<password>", "</", ">", "the butler did it",
+    "?", "'", "=>",
+    "3f786850e387550fdab836ed7e6dc881de23001b",
+    "commit ", "${DB_PASS}", '{"type": "string"}', " known-9 to us", "(", "sig=",
+    'name="api_key"', ' value="', "a\u0308", "\u0130", "k", "kn", "own-", "-pass pass:",
 )  # fmt: skip
-OPERATORS = redactor(patterns=(r"ACME-[0-9]{4}",), names=("customer_number",), known=("known-to-us-77",))
+OPERATORS = redactor(
+    patterns=(r"ACME-[0-9]{4}",), names=("customer_number",), known=("known-to-us-77", "a known-9 to us")
+)
 texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
@@ -114,6 +125,16 @@ def test_a_text_in_pieces_is_shown_as_the_whole_is_kept(text: str, cuts: list[in
     assert "".join(shown) == rules.text(text)
 
 
+@given(texts, st.sampled_from((PLAIN, OPERATORS)))
+@settings(max_examples=size(1_000, 50_000), deadline=None)
+def test_twice_is_once(text: str, rules: Redactor) -> None:
+    once = rules.text(text)
+    assert rules.text(once) == once
+    document = {"a": [text], "password": text, "secret": text, "pass": text, text: True}
+    redacted = rules.value(document)
+    assert rules.value(redacted) == redacted
+
+
 @given(texts, st.integers(0, 600))
 @settings(max_examples=size(500, 20_000), deadline=None)
 def test_the_first_look_misses_nothing_that_the_search_finds(text: str, filling: int) -> None:
@@ -127,6 +148,34 @@ def test_a_long_word_in_a_thousand_pieces_takes_no_longer_than_it_should() -> No
     text = '"secret": "' + "x y " * 20_000
     shown = [stream.piece(text[at : at + 4]) for at in range(0, len(text), 4)]
     assert "".join((*shown, stream.rest())) == '"secret": "[redacted]'
+
+
+HOSTILE = (
+    "x", "sk-", "secret=", '"secret":[', '"secret":{', "-----BEGIN PRIVATE KEY-----", '"secret": "\\',
+    "bearer ",
+    "eyJaaaaaaaa.", "://", "://a:", "://a:b", "://::", "curl ", "curl -u ", "curl -u a:", "mysql -", "--password ",
+    "password for ", "password for a b ", "key ", "pass", "passwordpassword", "hook", "hooks/", "AKIA", "\n", "\n\n",
+    " ",
+    "password \n", "<password>", '{"password":{"type":"object","properties":', "\u5bc6\u7801", "\u5bc6\u7801\u662f",
+    "the is a ",
+    "secret: the ", "known-to-us-7", "known-to-us-77", "a known-9 to u", "commit 0", "auth=(", ":AA",
+    "1234567:AA", "sig=",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_text_ten_times_as_long_takes_about_ten_times_as_long(piece: str) -> None:
+    def took(length: int) -> float:
+        text = (piece * (length // len(piece) + 1))[:length]
+        best = 9.0
+        for _ in range(2):
+            began = time.process_time()
+            OPERATORS.value({"a": text, "secret": text})
+            best = min(best, time.process_time() - began)
+        return best
+
+    few, many = took(size(8_000, 80_000)), took(size(80_000, 800_000))
+    assert many < max(0.15, 25 * few)
 
 
 def test_texts_made_to_be_slow_are_not() -> None:

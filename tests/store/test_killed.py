@@ -75,5 +75,5 @@ async def test_a_killed_writer_leaves_a_prefix(path: Path, seed: int) -> None:
             assert [event.seq for event in stored] == list(range(row.seq))
             approvals, _ = await store.approvals.list(run_id=row.run_id, limit=10**6)
             assert [one.approval_id for one in approvals] == [f"{row.run_id}/{seq}" for seq in range(1, row.seq, 2)]
-            snapshot, log = await store.runs.load(row.run_id)
+            snapshot, log, _ = await store.runs.load(row.run_id)
             assert int(snapshot or b"0") + len(log) == row.seq
