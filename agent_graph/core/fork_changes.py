@@ -114,7 +114,8 @@ class Changes:
             if key.startswith("__") or key in BOOKS:
                 raise ReservedKey(f"the key {key!r} belongs to the engine; use another name", key=key)
         check_value(after, max_depth=run.limits.json_depth, max_bytes=run.limits.state_bytes)
-        check_decisions([*graphs_around(frame), graph], before, after)
+        inner = [one for one in graphs_around(frame) if one is not run.frames[""].graph]
+        check_decisions([*inner, graph], before, after)
         return put, gone
 
 

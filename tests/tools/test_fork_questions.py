@@ -161,8 +161,14 @@ async def test_a_budget_that_was_raised_is_not_asked_about(tools: Tools, model: 
     assert (await settled(tools, origin))["status"] == "completed"
     run = await forked(tools, origin, before="b")
     assert (run["status"], asked(model, "Send")) == ("completed", [2])
-    failed = await started(tools, {**BOUNDED, "budgets": {"max_llm_calls": 1}}, {})
-    assert (await forked(tools, failed, failed=True))["status"] == "completed", "nobody was ever asked"
+
+
+async def test_a_budget_that_ended_a_run_without_a_question_is_the_forks_own(tools: Tools) -> None:
+    free = {name: value for name, value in BOUNDED.items() if name != "budgets"}
+    await stored(tools, free)
+    made = await tools.ok("graph_run_start", graph_id="bounded", input={}, budgets={"max_llm_calls": 1})
+    assert (await settled(tools, made["run_id"]))["error"]["code"] == "BUDGET_EXHAUSTED"
+    assert (await forked(tools, made["run_id"], failed=True))["status"] == "completed", "nobody was ever asked"
 
 
 async def test_what_a_closed_gate_is_asked_and_what_a_budget_is_asked_stand_beside_each_other(tools: Tools) -> None:
