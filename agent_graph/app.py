@@ -88,7 +88,7 @@ async def open_app(
             _keep_house(settings, store, clock, opened, outbox)
         deps = Deps(
             settings.limits, store, clock, catalog, supervisor, models, str(settings.data_dir or MEMORY),
-            settings.describe(), clock.now_ms(), settings.policies, Approvers(settings.data_dir),
+            settings.describe, clock.now_ms(), settings.policies, Approvers(settings.data_dir),
             settings.deletion, keys, outbox=outbox,
         )  # fmt: skip
         if serve and settings.data_dir is not None:

@@ -52,7 +52,8 @@ class Expiry:
     async def _watch(self) -> None:
         gates = self._shell.notify.gates
         expired: tuple[int, str] | None = None
-        await asyncio.sleep(FIRST_LOOK_MS / 1000)
+        if self._shell.store.storage == "durable":  # looking into memory has what was put off be written
+            await asyncio.sleep(FIRST_LOOK_MS / 1000)
         while True:
             gates.clear()
             try:

@@ -104,7 +104,7 @@ def _parse(text: str, *, named: bool, setting: str) -> HostAddress:
         if scheme not in SCHEME_PORTS:
             raise ValueError(f'the scheme "{scheme}" is not http or https')
         default = SCHEME_PORTS[scheme]
-    if re.search(r"[?#\s\\]", rest):
+    if any(sign in "?#\\" or sign.isspace() for sign in rest):
         raise ValueError("an address has no blanks, no query and no fragment")
     address, _, path = rest.partition("/")
     host, port = _split(address)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final, cast
 
+from agent_graph.core.jsonvalue import JsonObject
 from agent_graph.errors import ApprovalIntegrityFailure, ApprovalNotFound
 from agent_graph.store.base import ApprovalRow
 from agent_graph.store.columns import json_object, json_text, strings, where
-from agent_graph.store.cursor import check_limit, encode_cursor, number_of
+from agent_graph.store.cursor import BRIEF_ROWS, check_limit, encode_cursor, number_of
 from agent_graph.store.db import Database
 
 # keeps an approval as it is now; its place in the list stays
@@ -43,6 +44,7 @@ AFTER: Final = "approval_no > :after"
 _COLUMNS: Final = ("approval_id", "run_id", "status", "created_at_ms", "expires_at_ms", "audience")
 _LISTS: Final = ("allowed_decisions", "channels", "votes")
 _MARK: Final = ("damaged",)
+_BODY: Final = tuple(one.name for one in fields(ApprovalRow) if one.name not in (*_COLUMNS, *_MARK))
 _BEFORE_ALL_TIME_MS: Final = -1
 
 
@@ -57,7 +59,7 @@ class SqliteApprovals:
     async def get(self, approval_id: str, *, principal: str = "", now_ms: int | None = None) -> ApprovalRow:
         values = {"approval_id": approval_id, "principal": principal, "now_ms": _now(now_ms), "fetched": 1}
         wanted = [IS, OF_PRINCIPAL] if principal else [IS]
-        rows = await self._database.read(partial(_select, wanted, values))
+        rows = await self._database.read(partial(_select, wanted, values), brief=True)
         if not rows:
             raise ApprovalNotFound(f"There is no approval {approval_id}.", approval_id=approval_id)
         if rows[0][1].damaged:
@@ -90,15 +92,15 @@ class SqliteApprovals:
             (AFTER, cursor is not None),
         )
         conditions = [condition for condition, given in wanted if given]
-        rows = await self._database.read(partial(_select, conditions, values))
+        rows = await self._database.read(partial(_select, conditions, values), brief=limit <= BRIEF_ROWS)
         approvals = tuple(row for _, row in rows[:limit])
         return approvals, encode_cursor("approvals", rows[limit - 1][0]) if len(rows) > limit else None
 
 
 def keep(row: ApprovalRow, run_no: int, connection: sqlite3.Connection) -> None:
     """Write `row` within the commit of the run `run_no`."""
-    body = {name: value for name, value in asdict(row).items() if name not in (*_COLUMNS, *_MARK)}
-    body.update({name: list(body[name]) for name in _LISTS})
+    body: JsonObject = {name: getattr(row, name) for name in _BODY}
+    body.update({name: list(getattr(row, name)) for name in _LISTS})
     connection.execute(
         KEEP,
         (
@@ -141,8 +143,8 @@ def _unreadable(approval_id: str, run_id: str) -> ApprovalRow:
 
 def _row(columns: tuple[Any, ...]) -> ApprovalRow:
     approval_id, run_id, created_at_ms, expires_at_ms, audience, body, status = columns
-    fields = cast("dict[str, Any]", json_object(body))
-    fields.update({name: tuple(fields[name]) for name in _LISTS})
+    found = cast("dict[str, Any]", json_object(body))
+    found.update({name: tuple(found[name]) for name in _LISTS})
     return ApprovalRow(
         approval_id=approval_id,
         run_id=run_id,
@@ -150,5 +152,5 @@ def _row(columns: tuple[Any, ...]) -> ApprovalRow:
         created_at_ms=created_at_ms,
         expires_at_ms=expires_at_ms,
         audience=strings(audience),
-        **fields,
+        **found,
     )

@@ -12,6 +12,9 @@ from agent_graph.errors import InvalidArgument, InvalidRequest
 _CURSOR_BYTES: Final = 4_096
 _LARGEST_NUMBER: Final = 2**63 - 1
 
+BRIEF_ROWS: Final = 200
+"""A page of so many is read in a moment."""
+
 
 def encode_cursor(family: str, key: JsonValue) -> str:
     """The cursor behind the row with `key` in the list of `family` (graphs, runs, approvals)."""

@@ -64,6 +64,12 @@ class Database:
         """How many callers have something to write that is not written."""
         self._slowest_s = 0.0
         """The longest that a transaction of one job took lately."""
+        self._looking = threading.Lock()
+        """Held by whoever uses the reading connection, on whichever thread."""
+        self._longest_look_s = 0.0
+        """The longest that a read took lately."""
+        self._log_begun = False
+        """Something was written since the opening."""
         self._turn_ends = 0.0
         self.transactions = 0
         """How many write transactions were committed."""
@@ -146,16 +152,36 @@ class Database:
         try:
             return transact(jobs, connection)
         finally:
-            if len(jobs) == 1:
+            if len(jobs) == 1 and self._log_begun:  # the first is three waits in one, and says nothing of the next
                 self._slowest_s = max(time.perf_counter() - began, _FADING * self._slowest_s)
+            self._log_begun = True
 
-    async def read(self, query: Job[T]) -> T:
-        """Run `query` on one consistent state of the database. Raises as `write` does."""
+    async def read(self, query: Job[T], *, brief: bool = False) -> T:
+        """Run `query` on one consistent state of the database; a `brief` one perhaps on the loop's thread, where it
+        waits for nobody: others write to the log behind what it sees. Raises as `write` does."""
         self._check_open()
         try:
-            return await on_thread(self._reader, partial(look, query))
+            if not (brief and self._longest_look_s < _TURN_S and self._looking.acquire(blocking=False)):
+                return await on_thread(self._reader, partial(self._look_there, query))
+            try:
+                found = self._looked(query, self._reader._conn)
+            finally:
+                self._looking.release()
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
+        await self.give_way()
+        return found
+
+    def _look_there(self, query: Job[T], connection: sqlite3.Connection) -> T:
+        with self._looking:
+            return self._looked(query, connection)
+
+    def _looked(self, query: Job[T], connection: sqlite3.Connection) -> T:
+        began = time.perf_counter()
+        try:
+            return look(query, connection)
+        finally:
+            self._longest_look_s = max(time.perf_counter() - began, _FADING * self._longest_look_s)
 
     async def give_way(self) -> None:
         """Let others run now and then: whoever writes and waits for nothing would keep the loop to himself."""

@@ -81,7 +81,7 @@ class SqliteGraphs:
         return await self._database.write(partial(_put, row, overwrite, expected_version, answered))
 
     async def get(self, graph_id: str, graph_version: str | None = None) -> GraphRow:
-        return await self._database.read(partial(_get, graph_id, graph_version))
+        return await self._database.read(partial(_get, graph_id, graph_version), brief=True)
 
     async def versions(self, graph_id: str) -> tuple[GraphRow, ...]:
         rows = await self._database.read(lambda connection: connection.execute(VERSIONS, (graph_id,)).fetchall())

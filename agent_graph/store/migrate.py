@@ -7,6 +7,7 @@ of the last one applied.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +29,8 @@ SEALED_SINCE: Final = 12
 _CONTENT: Final = "UPDATE graph_versions SET content = ? WHERE version_no = ?"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _FULL_CHECK_BYTES: Final = 64 * 2**20
+_MAGIC: Final = b"SQLite format 3\0"
+_HEADER_BYTES: Final = 100
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"  # every table there is
 _FIRST_ROW = 'SELECT 1 FROM "{}" NOT INDEXED LIMIT 1'  # reads the root page of a table
@@ -54,8 +57,28 @@ def inspect(path: Path | None, connection: sqlite3.Connection) -> int:
             path=str(path),
         )
     _check_not_newer(path, version)
-    _check_whole(path, connection)
+    check_whole(path, connection)
     return version
+
+
+def is_at_rest(path: Path) -> bool:
+    """Whether the file by itself is all there is, and is a database of ours that this program knows; reads its header
+    only. Such a one can be opened and then be checked: nothing is rolled back or moved into it by that."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  (a third of what pathlib takes)
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return False  # SQLite says why
+    version = int.from_bytes(header[60:64], "big")
+    ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    return ours and 0 < version <= schema_version() and not any(map(_has_content, (f"{path}-wal", f"{path}-journal")))
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0  # noqa: PTH116  (the same)
+    except FileNotFoundError:
+        return False
 
 
 def migrate(path: Path | None, connection: sqlite3.Connection) -> bool:
@@ -134,8 +157,9 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     return [str(name) for (name,) in connection.execute(_TABLES)]
 
 
-def _check_whole(path: Path | None, connection: sqlite3.Connection) -> None:
-    """SQLite's quick check, which reads the whole file; of a large one only where each table starts."""
+def check_whole(path: Path | None, connection: sqlite3.Connection) -> None:
+    """SQLite's quick check, which reads the whole file; of a large one only where
+    each table starts. Raises `StoreCorrupt`."""
     if _pragma(connection, "page_count") * _pragma(connection, "page_size") > _FULL_CHECK_BYTES:
         for table in _tables(connection):
             connection.execute(_FIRST_ROW.format(table)).fetchone()

@@ -16,7 +16,7 @@ from agent_graph.errors import AgentGraphError, RunPruned, SequenceConflict
 from agent_graph.store import approvals, chain, outbox, outcomes, row_seals, witnesses
 from agent_graph.store.base import TERMINAL, Commit, RunRow, RunStatus, StoredEvent
 from agent_graph.store.columns import json_text
-from agent_graph.store.cursor import check_limit
+from agent_graph.store.cursor import BRIEF_ROWS, check_limit
 from agent_graph.store.db import Database
 from agent_graph.store.graphs import IS_STORED, version_not_found
 from agent_graph.store.logs import Verified, event_number, stored
@@ -133,7 +133,7 @@ class SqliteRuns:
                 del self._places[next(iter(self._places))]  # the one that was not written to for longest
 
     async def get(self, run_id: str, *, principal: str = "") -> RunRow:
-        return self._seen(await self._database.read(partial(find_row, run_id, principal=principal)))
+        return self._seen(await self._database.read(partial(find_row, run_id, principal=principal), brief=True))
 
     def _seen(self, row: RunRow) -> RunRow:
         error = self._aside.get(row.run_id)
@@ -142,7 +142,8 @@ class SqliteRuns:
         return replace(row, status="interrupted", error=error)
 
     async def load(self, run_id: str) -> tuple[bytes | None, tuple[Event, ...], RunRow]:
-        snapshot, events, row = await self._database.read(partial(_load, run_id))
+        # what is read is folded on the loop's thread at once, which takes longer than reading it
+        snapshot, events, row = await self._database.read(partial(_load, run_id), brief=True)
         return snapshot, events, self._seen(row)
 
     async def events(self, run_id: str, *, first_seq: int = 0, limit: int = 100) -> tuple[StoredEvent, ...]:
@@ -167,7 +168,7 @@ class SqliteRuns:
             list_rows, statuses=statuses, graph_id=graph_id, thread_id=thread_id, principal=principal,
             limit=check_limit(limit), cursor=cursor,
         )  # fmt: skip
-        rows, following = await self._database.read(query)
+        rows, following = await self._database.read(query, brief=limit <= BRIEF_ROWS)
         return tuple(map(self._seen, rows)), following
 
     async def next_wake(self, *, passing_over: Sequence[str] = ()) -> tuple[int, str] | None:

@@ -28,7 +28,7 @@ from agent_graph.store.folder import place_file, prepare_folder
 from agent_graph.store.graphs import SqliteGraphs
 from agent_graph.store.guard import Guard
 from agent_graph.store.lock import LOCK_NAME, FolderLock
-from agent_graph.store.migrate import inspect, migrate, settle_schema
+from agent_graph.store.migrate import check_whole, inspect, is_at_rest, migrate, settle_schema
 from agent_graph.store.outbox import SqliteOutbox
 from agent_graph.store.outcomes import SqliteOutcomes
 from agent_graph.store.requests import SqliteRequests
@@ -171,7 +171,10 @@ def _set_up(
     path: Path | None, synchronous: Synchronous, rows: RowSeals, done: Future[None], connection: sqlite3.Connection
 ) -> None:
     if path is not None:
-        _inspect(path)
+        if is_at_rest(path):
+            check_whole(path, connection)
+        else:
+            _inspect(path)
     tune(synchronous, connection)
     register(connection, rows)
     if migrate(path, connection):

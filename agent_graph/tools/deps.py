@@ -95,8 +95,8 @@ class Deps:
     models: Models
     data_dir: str
     """The data folder, or ``:memory:``."""
-    settings: JsonObject
-    """The settings in force with their sources, secrets masked."""
+    settings: Callable[[], JsonObject]
+    """Tells the settings in force with their sources, secrets masked."""
     started_at_ms: int = 0
     policies: PolicyBook = field(default_factory=PolicyBook)
     """What graphs are held to before they run."""

@@ -90,7 +90,7 @@ async def _server(deps: Deps, *, whole: bool) -> JsonObject:
             "active_runs": limits.active_runs, "queued_runs": limits.queued_runs, **deps.supervisor.load(),
             "hosts": dict(deps.supervisor.shell.limiter.load()),
         },
-        **(await _told(deps) if whole else {}), **({"settings": deps.settings} if whole else {}),
+        **(await _told(deps) if whole else {}), **({"settings": deps.settings()} if whole else {}),
     }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def states(run: Run) -> Iterator[Goal]:
 def processes(run: Run) -> Iterator[Goal]:
     """W8, W10 and memory."""
     row = "W8 approval, 2nd process"
-    yield Goal(row, "resume: of the floor's time", run.ratio(row, "full", "floor", FULL), 4, 5)
+    yield Goal(row, "resume: of the floor's time", run.ratio(row, "full", "floor", FULL), 4, 4.5)
     yield Goal(row, "wall: of the floor's", run.ratio(row, "full", "floor", FULL, key="wall_s"), 3)
     yield Goal(row, "wall: of LangGraph's", run.ratio(row, "full", "langgraph", SYNC, key="wall_s"), 0.32)
     kills = run.rows["W10 kill -9"]["ours", "full"]

@@ -149,7 +149,7 @@ async def opened(
     supervisor = Supervisor(shell, catalog=catalog, limits=bounds)
     try:
         await supervisor.recover(resume=recover)
-        deps = Deps(bounds, store, time, catalog, supervisor, models, str(path or ":memory:"), {}, keys=keys)
+        deps = Deps(bounds, store, time, catalog, supervisor, models, str(path or ":memory:"), dict, keys=keys)
         yield Room(deps, shell)
     finally:
         await supervisor.shutdown("the test ended")

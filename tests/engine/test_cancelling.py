@@ -114,13 +114,13 @@ async def test_cancelling_twice_is_one_cancel() -> None:
 
 
 async def test_a_long_chain_without_models_hears_a_cancel() -> None:
-    chain = [passthrough(f"n{i}") for i in range(400)]
-    edges = " ".join(f"n{i}>n{i + 1}" for i in range(399)) + " n399>END"
+    chain = [passthrough(f"n{i}") for i in range(2_000)]
+    edges = " ".join(f"n{i}>n{i + 1}" for i in range(1_999)) + " n1999>END"
     async with opened(ScriptedModel()) as room:
         run_id = await room.start(spec(*chain, edges=edges))
         await room.data("graph_run_cancel", run_id=run_id, reason="stop")
         assert (await room.ended(run_id)).status == "cancelled"
-        assert len(await room.started(run_id)) < 400
+        assert len(await room.started(run_id)) < 2_000
 
 
 async def test_an_asker_that_gives_up_is_obeyed_all_the_same() -> None:

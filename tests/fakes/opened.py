@@ -52,7 +52,16 @@ async def opened(
     supervisor.watch_gates()
     try:
         yield Deps(
-            limits, store, clock, catalog, supervisor, models, str(folder or ":memory:"), {}, clock.now_ms(), keys=keys
+            limits,
+            store,
+            clock,
+            catalog,
+            supervisor,
+            models,
+            str(folder or ":memory:"),
+            dict,
+            clock.now_ms(),
+            keys=keys,
         )
     finally:
         await supervisor.shutdown("the test is over")
