@@ -9,6 +9,7 @@ import pytest
 from agent_graph.core import checkpoint, fork_questions, forking
 from agent_graph.core import events as e
 from agent_graph.core.fork_changes import Changes
+from agent_graph.core.fork_outputs import Past
 from agent_graph.core.outcome import state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
@@ -148,3 +149,14 @@ def test_a_question_that_nobody_answers_in_time_ends_the_fork() -> None:
     evolve(graph, run, e.Event(run.seq, LATER, e.ApprovalExpired("on_fork", asks.approval_id)))
     assert run.failure is not None
     assert run.failure["code"] == "APPROVAL_EXPIRED"
+
+
+def test_an_answer_that_was_tried_again_was_not_heard() -> None:
+    log = [
+        e.Event(0, 1, e.NodeStarted("a#1", 1)), e.Event(1, 1, e.NodeFinished("b#1", (), (), (), None, {}, 1)),
+        e.Event(2, 1, e.AnswerGiven("a#1", {"text": "x"}, 1)),
+    ]  # fmt: skip
+    past = Past(log)
+    assert (past.heard, past.over) == ({"a#1", "b#1"}, {"b#1"})
+    again = Past([*log, e.Event(3, 1, e.NodeRetried("a#1", {"code": "X", "message": "", "class": "timeout"}, 40, 1))])
+    assert again.heard == {"b#1"}
