@@ -43,6 +43,7 @@ def fork(
                                     show_default=False)] = -1,
     set_: SET = None, patch: Annotated[Path | None, typer.Option(metavar="FILE", help="A JSON Patch of the state.",
                                                                  show_default=False)] = None,
+    frame: Annotated[str, typer.Option(metavar="PATH", help="Change the state of this open frame, as map#1[2].")] = "",
     output_of: OUTPUT_OF = None, model_of: MODEL_OF = None,
     graph_version: Annotated[str, typer.Option(metavar="VERSION", help="Go on in another version of the graph.")] = "",
     budget: BUDGET = None, output: OutFile = None, as_json: AsJson = False, model: Model = "", ollama_host: Host = "",
@@ -56,7 +57,7 @@ def fork(
         check_output(output)
         asked: JsonObject = {
             "run_id": run_id, "before": before, "nth": nth, "at": at, "graph_version": graph_version,
-            "patch": _patch(set_ or [], patch, settings.limits),
+            "patch": _patch(set_ or [], patch, settings.limits), "frame": frame,
             "outputs": dict(sources.pairs(output_of or [], option="output-of")),
             "models": dict(sources.pairs(model_of or [], option="model-of")), "model": model,
             **sources.read_budgets(budget or []), "idempotency_key": key(),

@@ -6,27 +6,26 @@ can be handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from agent_graph.core import statepath
 from agent_graph.core.classes import dataclass
 from agent_graph.core.contributions import BOOKS
 from agent_graph.core.firing import Firing
+from agent_graph.core.fork_outputs import Past, check_asked, check_taken
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
 from agent_graph.core.guarded import decided_at
-from agent_graph.core.issues import suggest
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, check_value, json_equal
-from agent_graph.core.nesting import whole
 from agent_graph.core.nodes.llm import model_name_wrong
-from agent_graph.core.outcome import state
 from agent_graph.core.patch import PatchFailed, applied
 from agent_graph.core.run import Run
 from agent_graph.errors import ForkNotAllowed, InvalidArgument, ReservedKey
 
-GATE = "human_approval"
-ASKED = "llm"
+LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,8 @@ class Changed:
     patch: tuple[JsonObject, ...] = ()
     model: str = ""
     """What nodes ask that name no model, where that is another."""
+    frame: str = ""
+    """Whose state is changed: the run's, or that of an open frame, as ``map#1[2]``."""
 
     @property
     def anything(self) -> bool:
@@ -52,59 +53,53 @@ class Changed:
         return own or bool(self.model)
 
     def to_json(self, version: str) -> JsonObject:
-        """What people are shown: {patch?, models?, outputs?, model?, graph_version?}."""
+        """What people are shown: {patch?, frame?, models?, outputs?, model?, graph_version?}."""
         body: JsonObject = {
-            "patch": list(self.patch), "models": self.models, "outputs": self.outputs, "model": self.model,
-            "graph_version": version,
+            "patch": list(self.patch), "frame": self.frame, "models": self.models, "outputs": self.outputs,
+            "model": self.model, "graph_version": version,
         }  # fmt: skip
         return {name: value for name, value in body.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was asked for: a JSON Patch (RFC 6902) of the state; by node id, or path of a firing, what it says next; by
-    node id, the model it asks; the one that nodes ask which name none."""
+    """What was asked for: a JSON Patch (RFC 6902) of the state, the run's own or an open `frame`'s; by node id, or path
+    of a firing, what it says next; by node id, the model it asks; the one that nodes ask which name none."""
 
     patch: tuple[JsonObject, ...] = ()
     outputs: Mapping[str, JsonValue] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
+    frame: str = ""
 
-    def made(self, graph: Graph, run: Run) -> Changed:
-        """The changes of `run`, which goes on as a run of `graph`.
+    def made(self, graph: Graph, run: Run, past: Past) -> Changed:
+        """The changes of `run`, which goes on as a run of `graph`; `past` is of the events that led there.
 
-        Raises `InvalidArgument` for what does not fit or names no node, `InputTooLarge` and `InputTooDeep` for a state
-        beyond the run's limits, `ReservedKey`, and `ForkNotAllowed` for what only a person can say.
+        Raises `InvalidArgument` for what does not fit, names no node or frame, or comes too late, `InputTooLarge` and
+        `InputTooDeep` for a state beyond the run's limits, `ReservedKey`, and `ForkNotAllowed` for what only a person
+        can say.
         """
         put, gone = self._state(graph, run)
         for name in self.outputs:
-            self._asked(graph, name.rpartition("/")[2].partition("#")[0], what="outputs")
+            check_asked(graph, node_of(name), what="outputs")
+            check_taken(graph, name, past)
         for name, model in self.models.items():
-            self._asked(graph, name, what="models")
+            check_asked(graph, name, what="models")
             if model_name_wrong(model):
                 raise InvalidArgument(f"models: {model!r} is no name of a model", argument="models")
         check_value(dict(self.outputs), max_depth=run.limits.json_depth, max_bytes=run.limits.value_bytes)
         other = self.model if self.model != run.model else ""
-        return Changed(put, gone, dict(self.models), dict(self.outputs), self.patch, other)
-
-    @staticmethod
-    def _asked(graph: Graph, name: str, *, what: str) -> None:
-        """Raises unless a node of that id asks a model."""
-        nodes = [node for inner in whole(graph) for node in inner.nodes]
-        own = [node for node in nodes if node.id == name]
-        if any(node.type == GATE for node in own):
-            message = f"{what}: {name!r} is a gate, and only a person decides there; fork before it, and it asks"
-            raise ForkNotAllowed(message, node_id=name)
-        if not any(node.type == ASKED for node in own):
-            known = sorted({node.id for node in nodes if node.type == ASKED})
-            message = f"{what}: no node that asks a model is {name!r}{suggest(name, known)}"
-            raise InvalidArgument(message, argument=what, known=known)
+        frame = self.frame if put or gone else ""
+        return Changed(put, gone, dict(self.models), dict(self.outputs), self.patch, other, frame)
 
     def _state(self, graph: Graph, run: Run) -> tuple[JsonObject, tuple[str, ...]]:
         """The keys that hold another value, and those that are gone."""
+        frame = open_frame(run, self.frame)
         if not self.patch:
+            if self.frame:
+                raise InvalidArgument("frame says whose state patch changes, and there is no patch", argument="frame")
             return {}, ()
-        before = state(run)
+        before = state_of(frame)
         try:
             after = applied(before, self.patch, max_bytes=run.limits.state_bytes)
         except PatchFailed as unfit:
@@ -119,13 +114,44 @@ class Changes:
             if key.startswith("__") or key in BOOKS:
                 raise ReservedKey(f"the key {key!r} belongs to the engine; use another name", key=key)
         check_value(after, max_depth=run.limits.json_depth, max_bytes=run.limits.state_bytes)
-        check_decisions(graph, before, after)
+        inner = [one for one in graphs_around(frame) if one is not run.frames[""].graph]
+        check_decisions([*inner, graph], before, after)
         return put, gone
 
 
-def check_decisions(graph: Graph, before: JsonObject, after: JsonObject) -> None:
+def node_of(path: str) -> str:
+    """The id of the node a firing's path is about."""
+    return path.rpartition("/")[2].partition("#")[0]
+
+
+def open_frame(run: Run, name: str) -> Frame:
+    """The frame of that name, "" being the root. Raises `InvalidArgument` where none with its own state is open."""
+    frame = run.frames.get(f"{name}/" if name else "")
+    if frame is None or frame.part is not None:
+        known = [path[:-1] for path, one in run.frames.items() if path and one.part is None][:LISTED]
+        listed = f"there are {', '.join(known)}" if known else "there is only the run's own"
+        message = f"frame: none with a state of its own is open as {name!r} at that point; {listed}"
+        raise InvalidArgument(message, argument="frame", known=known)
+    return frame
+
+
+def state_of(frame: Frame) -> JsonObject:
+    """All that was ever written in a frame."""
+    return frame.state.whole(frame.state.everything())
+
+
+def graphs_around(frame: Frame) -> list[Graph]:
+    """The graphs that a frame is in: its own first, the run's last."""
+    found = [frame.graph]
+    while frame.owner is not None:
+        frame = frame.owner.frame
+        found.append(frame.graph)
+    return list({graph.version: graph for graph in found}.values())
+
+
+def check_decisions(graphs: Iterable[Graph], before: JsonObject, after: JsonObject) -> None:
     """Raises `ForkNotAllowed` where a place that holds what people decided would hold another value."""
-    for node_id, path in decided_at(graph):
+    for node_id, path in chain.from_iterable(map(decided_at, graphs)):
         was, now = statepath.read(before, path), statepath.read(after, path)
         if was is not now and not json_equal(_one(was), _one(now)):
             message = (

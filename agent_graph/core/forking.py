@@ -9,29 +9,28 @@ decided yet is asked from the beginning. Performs nothing, and changes nothing o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from agent_graph.core import events as e
-from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.classes import dataclass
 from agent_graph.core.following import follow
-from agent_graph.core.fork_changes import Changed, Changes, check_decisions
-from agent_graph.core.forks import Question, asking
+from agent_graph.core.fork_changes import Changed, Changes, check_decisions, graphs_around, node_of, state_of
+from agent_graph.core.fork_outputs import Past
+from agent_graph.core.fork_questions import LISTED, Forker, questions, went_in
+from agent_graph.core.forks import asking, changed_frame, opens_the_same, owners_in
+from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
-from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.nesting import whole
-from agent_graph.core.outcome import state
-from agent_graph.core.run import Gate, Run, approval_id
+from agent_graph.core.run import Run, approval_id
 from agent_graph.core.scheduler import evolve, new_run
-from agent_graph.errors import ForkDiverges, ForkNotAllowed, ForkPointInvalid, ForkPointNotFound
+from agent_graph.errors import ForkDiverges, ForkNotAllowed, ForkPointInvalid, ForkPointNotFound, InvalidArgument
 
 ABOUT_GATES: Final = (
     e.ApprovalOpened, e.ApprovalVoted, e.ApprovalReminded, e.ApprovalDecided, e.ApprovalExpired, e.ApprovalWithdrawn,
 )  # fmt: skip
 ANSWERS: Final = (e.ModelAnswered, e.CacheHit, e.ToolCalled, e.ToolAnswered, e.EvidenceChecked)
 """What is still taken over of calls that were under way."""
-LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +39,6 @@ class Point:
 
     count: int
     before: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Forker:
-    """Who forks, and the run that it makes."""
-
-    run_id: str
-    via: str
-    started_by: str = ""
-    principal: str = ""
-    started_as: str = ""
-    thread_id: str = ""
-    budgets: JsonObject = field(default_factory=dict)
-    policy: JsonObject = field(default_factory=dict)
-    decides: bool = True
-    """It is allowed to decide at gates at all."""
-    proven: bool = True
-    """Behind a shell or a browser a person is known to be; an assistant can have either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +98,23 @@ def fork(
     prefix = _undecided_left_out(log[: point.count], there)
     if graph.version != origin.version:
         _check_shared(graph, origin, log[: point.count], there)
-    changed = changes.made(graph, there)
-    prefix += _under_way(log[point.count :], there, changed, other=graph.version != origin.version)
+    went = went_in(log, point.count, origin.version)
+    other = went != graph.version
+    changed = changes.made(graph, there, Past(log[: point.count]))
+    prefix += _under_way(log[point.count :], there, changed, other=other)
     placed = [one.fact for one in log[point.count :] if isinstance(one.fact, e.GatePlaced)]
     prefix += [e.Event(0, there.at_ms, fact) for fact in placed]
     _check_placed(graph, [*there.barriers, *(fact.node for fact in placed)])
-    asks = tuple(_questions(there, forker, changed, version=graph.version if graph.version != origin.version else ""))
+    asks = questions(
+        log, point.count, there, forker=forker, changed=changed, version=graph.version if other else ""
+    )  # fmt: skip
     own = e.RunForked(
         there.run_id, point.count - 1, point.before, changed.put, changed.gone, changed.models, changed.model,
-        changed.outputs, origin.version if graph.version != origin.version else "", forker.budgets, forker.policy,
-        tuple(ask.to_json() for ask in asks), forker.principal or forker.started_as, forker.via,
+        changed.outputs, went if other else "", forker.budgets, forker.policy,
+        tuple(ask.to_json() for ask in asks), forker.principal or forker.started_as, forker.via, changed.frame,
     )  # fmt: skip
     facts = _renamed(prefix, there, origin, graph, forker, seq=point.count - 1)
     return _made(graph, facts, own, now_ms=max(now_ms, there.at_ms))
-
-
-def node_of(path: str) -> str:
-    """The id of the node a firing's path is about."""
-    return path.rpartition("/")[2].partition("#")[0]
 
 
 def _folded(graph: Graph, log: Sequence[e.Event]) -> Run:
@@ -231,10 +211,12 @@ def _made(graph: Graph, facts: Iterable[tuple[int, e.Fact]], own: e.RunForked, *
 
     def record(at_ms: int, fact: e.Fact) -> None:
         event = e.Event(run.seq, at_ms, fact)
-        patched = state(run) if isinstance(fact, e.RunForked) else None
+        frame = changed_frame(run, fact) if isinstance(fact, e.RunForked) else None
+        was = {} if frame is None else state_of(frame)
         evolve(graph, run, event)
-        if patched is not None:  # earlier forks count too: another version may have had no gate there
-            check_decisions(graph, patched, state(run))
+        if frame is not None:  # earlier forks count too: another version may have had no gate there
+            check_decisions(graphs_around(frame), was, state_of(frame))
+            _check_owners(run, frame)
         log.append(event)
 
     for at_ms, fact in facts:
@@ -246,40 +228,12 @@ def _made(graph: Graph, facts: Iterable[tuple[int, e.Fact]], own: e.RunForked, *
     return Made(graph, tuple(log), run)
 
 
-# -- who is asked anew ---------------------------------------------------------------------------------------------
-
-
-def _questions(there: Run, forker: Forker, changed: Changed, *, version: str) -> Iterator[Question]:
-    """One for each node at which people decided what the fork may not take over as it is."""
-    closed = (gate for gate in there.gates.values() if gate.status not in ("pending", "withdrawn"))
-    again = [gate for gate in closed if gate.firing != ON_BUDGET]  # of budgets the fork has its own
-    if not (changed.anything or version):
-        again = [gate for gate in again if not _stays(there, gate, forker)]
-    by_node: dict[tuple[str, tuple[str, ...]], list[Gate]] = {}
-    for gate in again:
-        by_node.setdefault((gate.node_id, gate.channels), []).append(gate)
-    for (node_id, channels), gates in by_node.items():
-        latest = gates[-1]
-        decided: list[JsonValue] = [
-            {"node_path": gate.firing, "status": gate.status, "subject_digest": gate.subject_digest} for gate in gates
-        ]
-        subject: JsonObject = {
-            "node_id": node_id, "decided": decided[-LISTED:], "decisions": len(decided),
-            "decisions_digest": digest(decided), "subject": latest.subject, "changes": changed.to_json(version),
-        }  # fmt: skip
-        what = "with these changes" if changed.anything or version else "once more, by somebody who may not decide it"
-        prompt = f"A fork of run {there.run_id} goes on {what} after this was decided: {latest.prompt}"
-        yield Question(
-            node_id, prompt, subject, latest.audience, max(gate.quorum for gate in gates), channels,
-            all(gate.self_approval for gate in gates),
-        )  # fmt: skip
-
-
-def _stays(there: Run, gate: Gate, forker: Forker) -> bool:
-    """A decision is taken along only by somebody who could bring one to that gate, and, where whoever starts the run
-    may not decide, by whoever started the origin."""
-    closed = bool(gate.channels) and "assistant" not in gate.channels
-    if not forker.decides or (gate.channels and forker.via not in gate.channels) or (closed and not forker.proven):
-        return False
-    mine = (forker.principal, forker.started_as, forker.started_by)
-    return gate.self_approval or mine == (there.principal, there.started_as, there.started_by)
+def _check_owners(run: Run, frame: Frame) -> None:
+    """Raises `InvalidArgument` where something runs in inner frames that it would not have opened so."""
+    for firing in owners_in(run, frame):
+        if not opens_the_same(run, firing):
+            message = (
+                f"patch: what runs inside {firing.path} was begun with what would be changed; fork before it, or leave"
+                " that as it is"
+            )
+            raise InvalidArgument(message, argument="patch", node_path=firing.path)

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 from agent_graph.core import budget_folds, budgets
 from agent_graph.core import events as e
+from agent_graph.core.early import outermost
 from agent_graph.core.effects import MISSING, ApprovalAnswer, ModelAnswer, answer_from_json, answer_to_json
 from agent_graph.core.firing import Firing
-from agent_graph.core.frame_tree import fail
-from agent_graph.core.graph import Graph
+from agent_graph.core.frame_tree import fail, owned
+from agent_graph.core.frames import Frame
+from agent_graph.core.graph import END, Graph
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, compact, digest
 from agent_graph.core.run import ON_FORK, Fork, Gate, Run, Usage, approval_id
+from agent_graph.errors import NodeFailure
 
 DECISIONS = ("approve", "reject")
 EXPIRY_MS = 7 * 86_400_000
@@ -72,8 +75,35 @@ def handed(fork: Fork, firing: Firing, attempt: int) -> e.AnswerGiven | None:
     return e.AnswerGiven(firing.path, answer, attempt)
 
 
+def unused(run: Run) -> list[e.Fact]:
+    """At the end of a run: that outputs were handed in which no firing asked for."""
+    if run.fork is None or not run.fork.given:
+        return []
+    names = sorted(run.fork.given)
+    message = f"handed in and never asked for, the run did not come there: {', '.join(names)}"
+    return [e.Warned(END, "OUTPUT_NOT_TAKEN", message, {"outputs": [*names]})]
+
+
 def _given_to(fork: Fork, firing: Firing) -> str:
     return next((name for name in (firing.path, firing.declared.id) if name in fork.given), "")
+
+
+def changed_frame(run: Run, fact: e.RunForked) -> Frame | None:
+    """The frame whose state the fork changes; None where it changes none."""
+    return run.frames.get(f"{fact.frame}/" if fact.frame else "") if fact.put or fact.gone else None
+
+
+def owners_in(run: Run, frame: Frame) -> list[Firing]:
+    """The firings that read the state of `frame` and have frames inside."""
+    return [one for one in run.running if one.owned is not None and outermost(one.frame) is frame]
+
+
+def opens_the_same(run: Run, firing: Firing) -> bool:
+    """Whether an owner, asked now, would open the frames that it has opened."""
+    try:
+        return firing.owned is None or owned(run, firing).asked == firing.owned.asked
+    except NodeFailure:
+        return False
 
 
 # -- a snapshot ----------------------------------------------------------------------------------------------------
@@ -108,12 +138,24 @@ def forked(graph: Graph, run: Run, event: e.Event, fact: e.RunForked) -> None:
         fork.asks[fork.asked] = ask
         fork.asked += 1
     run.usage = Usage()
-    frame = run.frames[""]
+    _change(run, fact)
+    _begin_anew(graph, run, event.at_ms, fact)
+
+
+def _change(run: Run, fact: e.RunForked) -> None:
+    """Put what was patched; what is not opened yet of frames inside begins with it."""
+    frame = changed_frame(run, fact)
+    if frame is None:
+        return
     for key, value in fact.put.items():
         frame.state.overwrite(key, value)
     for key in fact.gone:
         frame.state.overwrite(key, MISSING)
-    _begin_anew(graph, run, event.at_ms, fact)
+    for firing in owners_in(run, frame):
+        if firing.owned is not None and opens_the_same(run, firing):
+            again = owned(run, firing)
+            mine = firing.owned
+            mine.asked, mine.start, mine.start_bytes = again.asked, again.start, again.start_bytes
 
 
 def _begin_anew(graph: Graph, run: Run, at_ms: int, fact: e.RunForked) -> None:

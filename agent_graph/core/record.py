@@ -23,7 +23,7 @@ DECISION: Final = {"decision", "note", "by", "via", "at_ms"}
 """The members of the record a gate leaves in the state (spec-v2)."""
 OF_ITS_TIME: Final = {"used", "attempt"}
 """What a refusal says of the moment it was made at."""
-CHANGES: Final = {"put", "gone", "models", "model", "outputs"}
+CHANGES: Final = {"put", "gone", "frame", "models", "model", "outputs"}
 """What a fork changes of the run it goes on with; one that changes nothing is the same run."""
 Place: TypeAlias = tuple["str | int", ...]
 _NUMBERS: Final = re.compile(r"(?<=[#\[])(\d+)(?=[/\]])")

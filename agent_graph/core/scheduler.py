@@ -120,6 +120,7 @@ def _stop(run: Run, why: str, last: e.Fact) -> Iterator[Record]:
     yield from _cancel(run.running, run, reason)
     asked = (gate for gate in run.open_approvals if gate.firing in OF_THE_RUN)
     yield from (Record(e.ApprovalWithdrawn(gate.firing, gate.approval_id, reason)) for gate in asked)
+    yield from map(Record, untold(run, END, forks.unused(run)))
     yield Record(last)
 
 
@@ -160,7 +161,7 @@ def _cancel(firings: Iterable[Firing], run: Run, reason: str) -> Iterator[Record
 def _end(run: Run, frame: Frame) -> Iterator[Record]:
     """Nothing is active: the run is completed if its result was written."""
     conflicts = [e.WriteConflict(END, c.key, c.winner, c.losers) for c in frame.end_conflicts()]
-    yield from (Record(fact) for fact in untold(run, END, conflicts))
+    yield from (Record(fact) for fact in untold(run, END, [*conflicts, *forks.unused(run)]))
     came = came_to(frame, limits=run.limits)
     yield Record(e.RunFailed(came) if isinstance(came, dict) else e.RunCompleted())
 

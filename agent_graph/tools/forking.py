@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agent_graph.core import events as e
-from agent_graph.core import forking
+from agent_graph.core import fork_questions, forking
 from agent_graph.core.budgets import check
 from agent_graph.core.fork_changes import Changes
 from agent_graph.core.graph import Graph
@@ -47,6 +47,9 @@ class ForkParams(Params):
     patch: Annotated[PatchParam, Field(description="JSON Patch (RFC 6902) of the state at that point.")] = Field(
         default_factory=list
     )
+    frame: Annotated[
+        str, Field(max_length=1000, description="Patch the state of this open frame (sub#1, map#1[2]), not the run's.")
+    ] = ""
     outputs: Annotated[
         JsonObjectParam, Field(description='What llm nodes say next, without being asked: {"draft": "New text"}.')
     ] = Field(default_factory=dict)
@@ -85,13 +88,15 @@ async def graph_run_fork(call: Call[ForkParams]) -> JsonObject:
     )  # fmt: skip
     bounds = deps.supervisor.check(graph, begun.input, budgets=held)
     now_ms = deps.clock.now_ms()
-    forker = forking.Forker(
+    forker = fork_questions.Forker(
         new_id(now_ms), call.caller.via, call.caller.client, call.caller.principal,
         "" if call.caller.principal else local_user(), args.thread_id, bounds, policy,
         decides=call.caller.may("approvals:decide"), proven=await _is_proven(call),
     )  # fmt: skip
     redactor = deps.supervisor.shell.redactor
-    changes = Changes(tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models, args.model)
+    changes = Changes(
+        tuple(map(redactor.members, args.patch)), redactor.members(args.outputs), models, args.model, args.frame
+    )  # fmt: skip
     made = await asyncio.to_thread(
         forking.fork, graph, log, point, origin=origin, forker=forker, changes=changes, now_ms=now_ms
     )

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_graph.core import checkpoint, forking
+from agent_graph.core import checkpoint, fork_questions, forking
 from agent_graph.core import events as e
 from agent_graph.core.fork_changes import Changes
+from agent_graph.core.fork_outputs import Past
 from agent_graph.core.outcome import state
 from agent_graph.core.record import canonical_record
 from agent_graph.core.run import Run
@@ -26,7 +27,7 @@ def fork(drive_: Drive, count: int, *, now_ms: int = LATER, **changes: Any) -> R
     """The fold of a fork after so many events, as a snapshot keeps it."""
     made = forking.fork(
         drive_.graph, drive_.log, forking.Point(count), origin=drive_.graph,
-        forker=forking.Forker("fork", "cli"), changes=Changes(**changes), now_ms=now_ms,
+        forker=fork_questions.Forker("fork", "cli"), changes=Changes(**changes), now_ms=now_ms,
     )  # fmt: skip
     again = checkpoint.load(drive_.graph, checkpoint.dump(made.run))
     assert checkpoint.dump(again) == checkpoint.dump(made.run)
@@ -74,7 +75,7 @@ def test_budgets_and_usage_start_anew_and_what_was_refused_asks_again() -> None:
     assert run.ledger is not None
     assert (run.ledger.calls, run.ledger.parked, run.ledger.refused) == (0, {}, "")
     assert run.ledger.deadline_ms == LATER + 500
-    assert [*run.gates] == []
+    assert [gate_.firing for gate_ in run.gates.values()] == ["on_fork"], "more was asked for, and nobody has said yes"
     assert run.fork is not None
     assert (run.usage.llm_calls, run.fork.inherited.llm_calls) == (0, 1)
     assert [*run.queue, *run.open] == ["b#1"]
@@ -93,7 +94,7 @@ def test_a_key_can_be_taken_out_and_one_that_branches_wrote_be_overwritten() -> 
                                          {"op": "remove", "path": "/gone"}))  # fmt: skip
     assert state(run) == {"k": ["new"]}
     made = forking.fork(
-        graph, one.log, forking.Point(len(one.log)), origin=graph, forker=forking.Forker("fork", "cli"),
+        graph, one.log, forking.Point(len(one.log)), origin=graph, forker=fork_questions.Forker("fork", "cli"),
         changes=Changes(patch=({"op": "replace", "path": "/k", "value": ["new"]},)), now_ms=LATER,
     )  # fmt: skip
     again = Drive(graph, World(1), orders(0)["fifo"], run=made.run, log=[*made.log], sealed=["" for _ in made.log])
@@ -148,3 +149,14 @@ def test_a_question_that_nobody_answers_in_time_ends_the_fork() -> None:
     evolve(graph, run, e.Event(run.seq, LATER, e.ApprovalExpired("on_fork", asks.approval_id)))
     assert run.failure is not None
     assert run.failure["code"] == "APPROVAL_EXPIRED"
+
+
+def test_an_answer_that_was_tried_again_was_not_heard() -> None:
+    log = [
+        e.Event(0, 1, e.NodeStarted("a#1", 1)), e.Event(1, 1, e.NodeFinished("b#1", (), (), (), None, {}, 1)),
+        e.Event(2, 1, e.AnswerGiven("a#1", {"text": "x"}, 1)),
+    ]  # fmt: skip
+    past = Past(log)
+    assert (past.heard, past.over) == ({"a#1", "b#1"}, {"b#1"})
+    again = Past([*log, e.Event(3, 1, e.NodeRetried("a#1", {"code": "X", "message": "", "class": "timeout"}, 40, 1))])
+    assert again.heard == {"b#1"}

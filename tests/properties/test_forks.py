@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_graph.core import checkpoint, events, forking
+from agent_graph.core import checkpoint, events, fork_questions, forking
 from agent_graph.core.following import follow
 from agent_graph.core.fork_changes import Changes
 from agent_graph.errors import ForkPointInvalid
@@ -22,7 +22,7 @@ POINTS = 5
 
 def forked(case: Case, log: list[events.Event], count: int, run_id: str) -> forking.Made | None:
     """The fork after so many events, None where the run was about to end."""
-    forker = forking.Forker(run_id, "cli")
+    forker = fork_questions.Forker(run_id, "cli")
     try:
         return forking.fork(
             case.graph, log, forking.Point(count), origin=case.graph, forker=forker, changes=Changes(), now_ms=9

@@ -229,7 +229,10 @@ def _text(node: ParsedNode, read: Read) -> tuple[str, str]:
     at = node.pointer(read.pointer)
     value: Any = node.minimal.get("config", {})
     for step in read.pointer.split("/")[1:]:
-        value = value[int(step)] if isinstance(value, list) else value[step.replace("~1", "/").replace("~0", "~")]
+        name = step.replace("~1", "/").replace("~0", "~")
+        value = (
+            value[int(step)] if isinstance(value, list) else (value or {}).get(name)
+        )  # none of a name that was guessed
     if isinstance(value, str):
         return at, value
     for name in ("template", "path", "value_path", "from") if isinstance(value, Mapping) else ():

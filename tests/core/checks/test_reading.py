@@ -231,3 +231,13 @@ def test_what_runs_for_each_item_is_seen_by_that_item_alone() -> None:
     inside, output = found(spec(nodes, "s>p", "j>z>END"))
     assert '"a" runs once for each item of a list and writes to that item\'s state alone' in inside.message
     assert '"a" runs once for each item of a list, and only what runs for that item sees it' in output.message
+
+
+def test_a_read_in_a_field_whose_name_was_guessed_is_found_too() -> None:
+    inner = compile_graph(spec([asks("x", "About {topic}")], "x>END", name="inner")).graph
+    assert inner is not None
+    calling = {"id": "s", "type": "subgraph", "config": {"graph_name": "inner", "input_map": {"topic": "topic"}}}
+    issues = compile_graph(spec([llm("a"), calling], "a>s>END"), stored={("inner", ""): inner}).issues
+    assert [(one.code, one.pointer) for one in issues if one.severity == "error"] == [
+        ("UNKNOWN_FIELD", "/nodes/1/config/input_map")
+    ]
