@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from agent_graph.core.classes import dataclass
 from agent_graph.core.jsonvalue import JsonValue
 from agent_graph.llm.hosts import parse_host, parse_openai
 from agent_graph.settings import MEMORY, SETTINGS, Settings, load

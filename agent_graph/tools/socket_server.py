@@ -150,7 +150,7 @@ class _Requests:
         """Who this owner is, and its values of the settings that are named."""
         if not isinstance(names, list):
             raise InvalidArgument("settings is a list of their names")
-        known = {name: one for name, one in self._deps.settings.items() if name in names}
+        known = {name: one for name, one in self._deps.settings().items() if name in names}
         shown = {name: one["value"] for name, one in known.items() if isinstance(one, dict) and "value" in one}
         return {"pid": os.getpid(), "settings": shown}
 
