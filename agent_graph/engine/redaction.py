@@ -55,14 +55,16 @@ def clean_command(redactor: Redactor, command: Command) -> Command:
             payload = redactor.value(command.payload)
             return command if payload is command.payload else replace(command, payload=payload)
         case PlaceGate():
-            return replace(command, prompt=redactor.text(command.prompt))
+            audience = tuple(map(redactor.text, command.audience))
+            return replace(command, prompt=redactor.text(command.prompt), audience=audience)
         case _:
             return command
 
 
 def _ballot(redactor: Redactor, ballot: Ballot) -> Ballot:
     patch = tuple(map(redactor.members, ballot.patch))
-    return replace(ballot, note=redactor.text(ballot.note), by=redactor.text(ballot.by), patch=patch)
+    note, by, behalf = (redactor.text(said) for said in (ballot.note, ballot.by, ballot.on_behalf_of))
+    return replace(ballot, note=note, by=by, on_behalf_of=behalf, client=redactor.text(ballot.client), patch=patch)
 
 
 class Live:

@@ -93,11 +93,13 @@ async def graph_template_promote(call: Call[PromoteParams]) -> JsonObject:
         raise TemplateExists(message, template_id=template_id, version=known.version)
     spec = {name: value for name, value in row.spec.items() if name not in ("name", "metadata")}
     metadata = {k: v for k, v in _metadata(row.spec).items() if k not in ("template", "template_version", FROM)}
+    redactor = call.deps.supervisor.shell.redactor
+    title = redactor.text(args.title)
     body: JsonObject = {
-        "id": template_id, "version": _next(known), "title": args.title or row.description.partition("\n")[0]
+        "id": template_id, "version": _next(known), "title": title or row.description.partition("\n")[0]
         or args.graph_id, "params": {"type": "object", "properties": {}, "additionalProperties": False},
         "spec": {**spec, "metadata": {**metadata, FROM: row.graph_version}},
-        "sample": {"input": args.sample, "params": {}},
+        "sample": {"input": redactor.value(args.sample), "params": {}},
     }  # fmt: skip
     await _check(catalog, body, spec, name=row.graph_id)
     file = catalog.templates.keep(body)

@@ -12,12 +12,18 @@ from typing import Any
 import pytest
 
 from agent_graph.app import open_app
+from agent_graph.core.approval import Ballot
+from agent_graph.core.compile import compile_graph
 from agent_graph.core.jsonvalue import JsonObject
+from agent_graph.core.redact import PLAIN
+from agent_graph.engine.commands import Decide, PlaceGate
 from agent_graph.engine.connections import Tool, ToolResult
+from agent_graph.engine.redaction import clean_command
 from agent_graph.llm.scripted import Reply, ScriptedModel
 from agent_graph.settings import Settings, load
 from agent_graph.tools.live import DELTA, follow
 from tests.fakes.opened import Tools
+from tests.specs import llm, spec
 
 INPUT, SAID, THOUGHT = "sk-proj-Zq8Ww3Rr5Tt7Yy9Uu1Ii", "ghp_abcdefghijklmnopqrst1234", "hunter2-of-the-model"
 NOTE, REASON, PAYLOAD, SPEC = (
@@ -200,3 +206,14 @@ async def test_a_call_that_is_cancelled_shows_nothing_of_what_was_held_back(tmp_
         await asked.wait()
         await tools.ok("graph_run_cancel", run_id=run_id, reason="enough")
         assert (await tools.ok("graph_run_wait", run_id=run_id))["status"] == "cancelled"
+
+
+def test_whatever_a_vote_or_a_placed_gate_says_is_clean() -> None:
+    ballot = Ballot("approve", f"ann {SAID}", "cli", NOTE, client=f"desk {SAID}", on_behalf_of=f"bob {SAID}")
+    graph = compile_graph(spec(llm("a"), edges="a>END")).graph
+    assert graph is not None
+    gate = PlaceGate(graph, "a", f"Really {SAID}?", 1000, (f"board {SAID}",), ("approve",), "ann", "cli")
+    for command in (Decide("apr-1", ballot), gate):
+        cleaned = repr(clean_command(PLAIN, command))
+        assert SAID not in cleaned
+        assert NOTE not in cleaned

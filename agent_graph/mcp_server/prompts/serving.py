@@ -59,7 +59,7 @@ async def written(deps: Deps, name: str, given: Mapping[str, str], *, caller: Ca
         raise refused(PromptNotFound(f"there is no prompt {name!r}; there are {', '.join(PROMPTS)}"), prompt=name)
     _check(name, prompt, given)
     kept = {one.name: given[one.name] for one in prompt.arguments if given.get(one.name)}
-    texts = [prompt.words, compact({**kept})]
+    texts = [prompt.words, compact(deps.supervisor.shell.redactor.members({**kept}))]
     if (reads := prompt.reads(kept)) is not None:
         envelope = await registry.call(deps, *reads, caller=caller)
         if not envelope["ok"]:
