@@ -60,8 +60,6 @@ def is_secret(text: str, strength: Strength, names: Names) -> bool:
         return not (text.endswith(("?", "\uff1f")) and is_prose(text, names, least=4))
     if strength == "worded":
         return not is_prose(text, names, least=3)
-    if "[redacted]" in text:
-        return False  # what is left of it was looked at
     return is_like_secret(text) if strength == "weak" else looks_random(text, least=6) and " " not in text
 
 
@@ -85,10 +83,8 @@ def is_prose(text: str, names: Names, *, least: int) -> bool:
 
 
 def is_like_secret(content: str) -> bool:
-    """Whether what stands under a weak name can be a secret: no word, no sentence and no id."""
+    """Whether what stands under a weak name can be a secret: no short word, no sentence and no id."""
     if len(content) < SHORTEST or _IS_ID.match(content):
-        return False
-    if content.isalpha() and len(content) <= 16 and (content.islower() or content.istitle()):
         return False
     return "=" in content or not any(map(str.isspace, content))
 

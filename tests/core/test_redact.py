@@ -71,6 +71,7 @@ def test_everything_below_a_secret_key_is_taken_out_and_shape_stays() -> None:
     ('"password": "open\n next', '"password": "[redacted]\n next'),
     ('"secrets": {a: "x"}', '"secrets": {a: "[redacted]"}'),
     ("mot de passe : abc123", "mot de passe : [redacted]"),
+    ('"token": "abcdefgh"', '"token": "[redacted]"'),
     ('"token": "abcd1234"', '"token": "[redacted]"'),
 ])  # fmt: skip
 def test_a_secret_behind_its_name_in_a_text_is_taken_out(text: str, left: str) -> None:
