@@ -118,13 +118,9 @@ def is_suspect(small: str, names: Names) -> bool:
                 if hint in small:
                     return True
     far = not small.isascii()
-    for sign in _NAMED_BY:
-        if sign in small or far:
-            for hint in (*names.hints, *FAR_HINTS) if far else names.hints:  # noqa: SIM110  (a plain loop takes half the time)
-                if hint in small:
-                    return True
-            return False
-    return False
+    if not far and not any(sign in small for sign in _NAMED_BY):
+        return False
+    return any(hint in small for hint in ((*names.hints, *FAR_HINTS) if far else names.hints))
 
 
 def suspicion(names: Names) -> str:

@@ -46,7 +46,7 @@ class MemoryDatabase(Database):
         await self.give_way()
         return result  # type: ignore[return-value]  # what `job` gave
 
-    async def read(self, query: Job[T], *, brief: bool = True) -> T:  # noqa: ARG002  (the same)
+    async def read(self, query: Job[T], *, brief: bool = True) -> T:  # noqa: ARG002  (all are done here)
         self.settle()
         return self.peek(query)
 

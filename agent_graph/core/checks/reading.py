@@ -230,9 +230,8 @@ def _text(node: ParsedNode, read: Read) -> tuple[str, str]:
     value: Any = node.minimal.get("config", {})
     for step in read.pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        value = (
-            value[int(step)] if isinstance(value, list) else (value or {}).get(name)
-        )  # none of a name that was guessed
+        # a misspelt field is read under the name that was meant, and nothing stands there
+        value = value[int(step)] if isinstance(value, list) else (value or {}).get(name)
     if isinstance(value, str):
         return at, value
     for name in ("template", "path", "value_path", "from") if isinstance(value, Mapping) else ():

@@ -40,12 +40,12 @@ class RunForked(Fact):
     """What stands before this are the events of the run `run_id` up to its event `last`; from here on the run's are
     its own. It was forked before the firing `before` ("" = at that event), by `by`, via `via`.
 
-    `put` are keys of the state that hold these values from here on, `gone` those that are no more: of the run's, or of
-    that of the open `frame`, as ``map#1[2]``. `models` are what
-    nodes ask from here on, by id, `model` what those do that name none; `outputs` what nodes, by id or path of a
-    firing, say next without being asked. `budgets` and `policy` are as in `RunAccepted`. `asks` are the questions that
-    people are asked before anything goes on, as `core.forks.Question`. `version` is the graph version in which the
-    events before this were recorded, where it is another.
+    `put` are keys of the state that hold these values from here on, `gone` those that are no more: of the run's state,
+    or of that of the open `frame` (``map#1[2]``). `models` are what nodes ask from here on, by id, `model` what those
+    do that name none; `outputs` what nodes, by id or path of a firing, say next without being asked. `budgets` and
+    `policy` are as in `RunAccepted`. `asks` are the questions that people are asked before anything goes on, as
+    `core.forks.Question`. `version` is the graph version in which the events before this were recorded, where it is
+    another.
     """
 
     type: ClassVar[str] = "run_forked"
