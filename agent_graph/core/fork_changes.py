@@ -26,6 +26,7 @@ from agent_graph.core.run import Run
 from agent_graph.errors import ForkNotAllowed, InvalidArgument, ReservedKey
 
 LISTED: Final = 50
+"""Names a refusal or a question lists at most."""
 
 
 @dataclass(frozen=True, slots=True)

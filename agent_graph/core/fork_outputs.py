@@ -22,7 +22,6 @@ ASKED: Final = "llm"
 HEARD: Final = (e.ModelAnswered, e.CacheHit, e.AnswerGiven)
 ENDED: Final = (e.NodeFinished, e.NodeFailed, e.FiringCancelled)
 _SEGMENT: Final = re.compile(r"([^#\[\]/]+)#([1-9]\d*|\d+\.[1-9]\d*)(?:\[(?:0|[1-9]\d*)\])?")
-EACH: Final = "each"
 
 
 class Past:
@@ -107,7 +106,7 @@ def _node(here: Graph, segment: str, *, name: str, again: bool) -> Node:
 
 def _fires_once(graph: Graph, place: int) -> bool:
     """Whether a node has one firing in a frame at most: no way leads back before it, and none counts tokens singly."""
-    return not graph.topology.behind_cycle >> place & 1 and not any(node.config.merge == EACH for node in graph.nodes)
+    return not graph.topology.behind_cycle >> place & 1 and not any(is_each(graph, node.index) for node in graph.nodes)
 
 
 def _goes_back(graph: Graph) -> bool:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Any
 
 from agent_graph.core import events as e
 from agent_graph.core.budgets import ON_BUDGET
 from agent_graph.core.classes import dataclass
-from agent_graph.core.fork_changes import Changed
+from agent_graph.core.fork_changes import LISTED, Changed
 from agent_graph.core.forks import Question
 from agent_graph.core.jsonvalue import JsonObject, JsonValue, digest
 from agent_graph.core.run import ON_FORK, Gate, Run
-
-LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)

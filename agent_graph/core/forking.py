@@ -15,9 +15,9 @@ from typing import Any, Final
 from agent_graph.core import events as e
 from agent_graph.core.classes import dataclass
 from agent_graph.core.following import follow
-from agent_graph.core.fork_changes import Changed, Changes, check_decisions, graphs_around, node_of, state_of
+from agent_graph.core.fork_changes import LISTED, Changed, Changes, check_decisions, graphs_around, node_of, state_of
 from agent_graph.core.fork_outputs import Past
-from agent_graph.core.fork_questions import LISTED, Forker, questions, went_in
+from agent_graph.core.fork_questions import Forker, questions, went_in
 from agent_graph.core.forks import asking, changed_frame, opens_the_same, owners_in
 from agent_graph.core.frames import Frame
 from agent_graph.core.graph import Graph
