@@ -1,4 +1,4 @@
-"""One opened folder a test."""
+"""One opened folder a test, with the model that the test's module has."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.fakes.opened import Tools, opened
+from agent_graph.llm.base import ModelClient
+from tests.fakes.opened import Tools, council, opened
 
 
 @pytest.fixture
-async def tools() -> AsyncIterator[Tools]:
-    async with opened() as deps:
+def model() -> ModelClient:
+    return council()
+
+
+@pytest.fixture
+async def tools(model: ModelClient) -> AsyncIterator[Tools]:
+    async with opened(model) as deps:
         yield Tools(deps)

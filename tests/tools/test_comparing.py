@@ -10,7 +10,7 @@ from agent_graph.llm.scripted import ScriptedModel
 from agent_graph.tools.deps import Caller
 from tests.engine.room import asked
 from tests.fakes.opened import Tools
-from tests.tools.test_forking import LINE, forked, model, started, tools  # noqa: F401  (two are fixtures)
+from tests.tools.test_forking import LINE, forked, model, started  # noqa: F401  (model is a fixture)
 
 
 @pytest.mark.parametrize("k", ["a", "b", "c"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agent_graph.llm.scripted import ScriptedModel
 from tests.engine.room import asked
-from tests.fakes.opened import Tools, opened
+from tests.fakes.opened import Tools
 from tests.specs import join, llm, node, router, rule, spec, subgraph
 from tests.tools.test_forking import echoed, forked, settled
 
@@ -32,12 +31,6 @@ INPUT = {"topic": "t", "items": ["one", "two"], "again": 0}
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel(echoed)
-
-
-@pytest.fixture
-async def tools(model: ScriptedModel) -> AsyncIterator[Tools]:
-    async with opened(model) as deps:
-        yield Tools(deps)
 
 
 @pytest.fixture

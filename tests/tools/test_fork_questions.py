@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agent_graph.llm.scripted import ScriptedModel
 from tests.engine.room import asked
-from tests.fakes.opened import Tools, opened
+from tests.fakes.opened import Tools
 from tests.specs import gate, llm, router, rule, spec
 from tests.tools.test_forking import CLOSED, HUMAN, decided, echoed, forked, guarded, settled, started
 
@@ -32,12 +31,6 @@ BOUNDED = spec(
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel(echoed)
-
-
-@pytest.fixture
-async def tools(model: ScriptedModel) -> AsyncIterator[Tools]:
-    async with opened(model) as deps:
-        yield Tools(deps)
 
 
 async def stored(tools: Tools, document: Any) -> str:

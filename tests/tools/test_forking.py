@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,12 +39,6 @@ async def echoed(call: Any) -> str:
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel(echoed)
-
-
-@pytest.fixture
-async def tools(model: ScriptedModel) -> AsyncIterator[Tools]:
-    async with opened(model) as deps:
-        yield Tools(deps)
 
 
 async def settled(tools: Tools, run_id: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,6 @@ def triage(threshold: int = 10, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 async def model() -> ScriptedModel:
     return ScriptedModel([], default=Reply(text="fine"))
-
-
-@pytest.fixture
-async def tools(model: ScriptedModel) -> AsyncIterator[Tools]:
-    async with opened(model) as deps:
-        yield Tools(deps)
 
 
 async def test_of_twenty_recorded_runs_exactly_those_are_listed_whose_way_changes(
