@@ -95,7 +95,7 @@ def test_what_is_frozen_can_neither_be_set_nor_deleted(*, slots: bool) -> None:
 
 
 def test_a_class_that_only_inherits_may_have_more() -> None:
-    class More(made(classes.dataclass, frozen=True)):  # type: ignore[misc]  # mypy does not see the base
+    class More(made(classes.dataclass, frozen=True)):  # type: ignore[misc]  # the base is made at run time, which mypy does not follow
         pass
 
     one = More("a")

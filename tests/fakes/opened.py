@@ -52,17 +52,9 @@ async def opened(
     supervisor.watch_gates()
     try:
         yield Deps(
-            limits,
-            store,
-            clock,
-            catalog,
-            supervisor,
-            models,
-            str(folder or ":memory:"),
-            dict,
-            clock.now_ms(),
+            limits, store, clock, catalog, supervisor, models, str(folder or ":memory:"), dict, clock.now_ms(),
             keys=keys,
-        )
+        )  # fmt: skip
     finally:
         await supervisor.shutdown("the test is over")
         await models.aclose()

@@ -40,20 +40,25 @@ async def test_after_a_slow_read_brief_ones_are_made_on_the_readers_thread_until
 
 async def test_a_brief_read_waits_for_the_read_that_is_under_way_and_keeps_the_loop_free(path: Path) -> None:
     begun, goes_on = threading.Event(), threading.Event()
+    order: list[str] = []
 
     def held(_: sqlite3.Connection) -> None:
         begun.set()
         goes_on.wait()
+        order.append("held")
+
+    def behind(connection: sqlite3.Connection) -> int:
+        order.append("behind")
+        return where(connection)
 
     async with await open_store(path) as store:
         first = asyncio.create_task(store.database.read(held))
         await asyncio.to_thread(begun.wait)
-        second = asyncio.create_task(store.database.read(where, brief=True))
-        await asyncio.sleep(0)
-        assert not second.done()
-        goes_on.set()
+        second = asyncio.create_task(store.database.read(behind, brief=True))
+        asyncio.get_running_loop().call_soon(goes_on.set)  # after the second has asked; a loop that waits never does it
         await first
         assert await second != threading.get_ident()
+    assert order == ["held", "behind"]
 
 
 async def test_a_brief_read_sees_what_was_committed_before_it(path: Path) -> None:
