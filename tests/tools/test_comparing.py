@@ -25,7 +25,7 @@ async def test_a_fork_before_a_node_differs_there_first(tools: Tools, model: Scr
     assert {"op": "replace", "path": f"/k{k}", "value": "something else"} in found["state_patch"]
 
 
-async def test_a_fork_that_changes_nothing_is_the_same(tools: Tools) -> None:  # noqa: F811
+async def test_a_fork_that_changes_nothing_is_the_same(tools: Tools) -> None:
     origin = await started(tools, LINE, "q")
     run = await forked(tools, origin, before="b")
     found = await tools.ok("graph_run_compare", run_id=origin, other_run_id=run["run_id"])
@@ -35,7 +35,7 @@ async def test_a_fork_that_changes_nothing_is_the_same(tools: Tools) -> None:  #
     assert short["truncated"]
 
 
-async def test_what_cannot_be_compared_is_refused(tools: Tools) -> None:  # noqa: F811
+async def test_what_cannot_be_compared_is_refused(tools: Tools) -> None:
     origin = await started(tools, LINE, "q")
     other: Any = Tools(tools.deps, Caller("assistant", "c", principal="bob", scopes=frozenset({"runs:read"})))
     for caller, arguments, code in (
